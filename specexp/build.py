@@ -1,0 +1,151 @@
+"""From a config to an experiment: the only reader of the config's members. Types, ranges and the pairs that make no
+sense are checked here; nothing behind it sees a config.
+
+A member is a frozen dataclass whose fields are its YAML's keys. To add one: the dataclass, a line in its family's
+table, a YAML (docs/extending.md).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, cast
+
+import numpy as np
+from omegaconf import DictConfig, OmegaConf
+
+from specexp import exact, values
+from specexp.costs import COSTS, Cost
+from specexp.engine import Plan, Players
+from specexp.errors import SenselessPair, UserError
+from specexp.lengths import LENGTHS
+from specexp.models.derived import Alpha, Derivation, Noise, derived
+from specexp.models.pair import Pair, Prompts
+from specexp.models.random import RandomTarget
+from specexp.models.table import BigramDraft, BigramTarget, FixedDraft, FixedTarget
+from specexp.models.text import TextDraft, TextTarget
+from specexp.rounds import Ints
+from specexp.rules import RULES
+
+TARGETS: dict[str, Any] = {"random": RandomTarget, "fixed": FixedTarget, "bigram": BigramTarget, "text": TextTarget}
+DRAFTS: dict[str, Any] = {
+    "noise": Noise,
+    "alpha": Alpha,
+    "fixed": FixedDraft,
+    "bigram": BigramDraft,
+    "text": TextDraft,
+}
+FAMILIES: dict[str, Mapping[str, Any]] = {
+    "target": TARGETS,
+    "draft": DRAFTS,
+    "rule": RULES,
+    "length": LENGTHS,
+    "cost": COSTS,
+}
+
+# Which targets a draft goes with; a draft that is derived from the target's own law goes with all that have one.
+PARTNERS = {
+    "noise": ("random", "fixed", "bigram", "text"),
+    "alpha": ("random", "fixed", "bigram", "text"),
+    "fixed": ("fixed",),
+    "bigram": ("bigram",),
+    "text": ("text",),
+}
+
+FRESH_REQUESTS = 1
+PERSISTENT_REQUESTS = 64
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The keys at the config's top that a run reads."""
+
+    gamma: Annotated[int, values.Range(0)] = 4
+    gamma_max: Annotated[int, values.Range(0)] | None = None
+    steps: Annotated[int, values.Range(1)] = 5000
+    requests: Annotated[int, values.Range(1)] | None = None
+    seed: Annotated[int, values.Range(0)] = 0
+    audit: bool = False
+    figures: Annotated[str, values.OneOf(("all", "png", "none"))] | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything a run is made of."""
+
+    players: Players
+    cost: Cost
+    gamma: int
+    gamma_max: int
+    plan: Plan
+    audit: bool
+    target: Any  # the members that the models were made from
+    draft: Any
+    rule_name: str
+
+    @cached_property
+    def world(self) -> exact.World | None:
+        """The exactly solvable world of this experiment, where there is one."""
+        return exact.world(self.players.pair, self.players.rule)
+
+
+def experiment(cfg: Mapping[str, Any] | DictConfig) -> Experiment:
+    """The experiment that ``cfg`` describes. Raises UserError for a value that is not
+    right and SenselessPair for members that make no sense together."""
+    if isinstance(cfg, DictConfig):
+        cfg = cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True))
+    settings = values.read(Settings, {key: cfg[key] for key in Settings.__dataclass_fields__})
+    members = {family: member(family, cfg[family]) for family in FAMILIES}
+    names = {family: str(cfg[family]["name"]) for family in FAMILIES}
+    refuse_senseless(names, members)
+    pair = make_pair(members["target"], members["draft"], settings.seed)
+    requests = settings.requests or (PERSISTENT_REQUESTS if pair.persistent else FRESH_REQUESTS)
+    return Experiment(
+        players=Players(pair, members["rule"], members["length"]),
+        cost=members["cost"],
+        gamma=settings.gamma,
+        gamma_max=max(settings.gamma, 16) if settings.gamma_max is None else settings.gamma_max,
+        plan=Plan(settings.seed, settings.steps, requests),
+        audit=settings.audit,
+        target=members["target"],
+        draft=members["draft"],
+        rule_name=names["rule"],
+    )
+
+
+def member(family: str, node: Mapping[str, Any]) -> Any:
+    """The member of ``family`` that ``node`` names, with its values checked."""
+    table, name = FAMILIES[family], node["name"]
+    if name not in table:
+        raise UserError(f"{family}.name={name}: no such member; one of {', '.join(table)}")
+    return values.read(table[name], node, family)
+
+
+def refuse_senseless(names: Mapping[str, str], members: Mapping[str, Any]) -> None:
+    """Raises SenselessPair, saying why, for members that are right by themselves and make no sense together."""
+    target, draft, rule = names["target"], names["draft"], names["rule"]
+    if target not in PARTNERS[draft]:
+        raise SenselessPair(
+            f"target={target} draft={draft}: a {draft} draft is a model of its own over a {draft} target's vocabulary; "
+            f"take draft={' or draft='.join(d for d, targets in PARTNERS.items() if target in targets)}"
+        )
+    paths, most = members["draft"].paths, members["rule"].max_paths
+    if paths > most:
+        raise SenselessPair(f"draft.paths={paths}: rule={rule} verifies at most {most}; take draft.paths={most}")
+
+
+def make_pair(target: Any, draft: Any, seed: int) -> Pair:
+    """The two models over one vocabulary, and where their streams begin."""
+    model = target.model(seed)
+    prompts = target.prompts if hasattr(target, "prompts") else uniform_prompts(model.vocab)
+    if isinstance(draft, Derivation):
+        return Pair(model, derived(model, draft, seed, exact.MOST_CONTEXTS), True, prompts, draft.paths)
+    return Pair(model, draft.model(target, model.vocab, seed), False, prompts, draft.paths)
+
+
+def uniform_prompts(vocab: int) -> Prompts:
+    """Prompts of tokens drawn uniformly, for worlds that have no text to begin in."""
+
+    def prompts(streams: int, length: int, rng: np.random.Generator) -> Ints:
+        return rng.integers(0, vocab, (streams, length))
+
+    return prompts

@@ -1,0 +1,73 @@
+"""Tokens per step against draft length, from one run: by the algebra where the world is solvable, from the averaged
+survival where contexts are fresh, by replay of the target's text where they persist, else by a walk for each gamma."""
+
+from collections.abc import Mapping
+
+from specexp.build import Experiment
+from specexp.engine import WARM_UP
+from specexp.observe import Progress, observe
+from specexp.replay import Replayed, replay
+from specexp.rounds import Local, Replayable
+from specexp.statistics import Estimate, Moments
+from specexp.target_only import Text
+
+Curve = tuple[str, list[Estimate]]  # its kind, and tokens per step at gamma = 0, 1, .. gamma_max
+
+
+def replayed(experiment: Experiment, text: Text | None) -> Replayed | None:
+    """Every draft length along the target's text, where contexts persist and the rule can be replayed."""
+    rule = experiment.players.rule
+    if text is None or not isinstance(rule, Replayable):
+        return None
+    gammas = sorted({*range(experiment.gamma_max + 1), experiment.gamma})
+    return replay(text.chances, rule, tuple(gammas), warm_up=WARM_UP)
+
+
+def tokens_by_gamma(
+    experiment: Experiment, moments: Moments, again: Replayed | None, progress: Progress | None
+) -> Curve:
+    """The curve, with the kind of its numbers: exact or expected."""
+    gammas = range(experiment.gamma_max + 1)
+    if experiment.world is not None:
+        return "exact", [certain(experiment.world.tokens_per_step(gamma)) for gamma in gammas]
+    if again is not None:
+        by_gamma = (Moments.of(("steps", "tokens"), again.units(gamma)[:, :2]) for gamma in gammas)
+        return "expected", [moments.ratio("tokens", "steps") for moments in by_gamma]
+    if not experiment.players.pair.persistent and isinstance(experiment.players.rule, Local):
+        return "expected", [fresh_tokens(moments, gamma) for gamma in gammas]
+    return "expected", walked_tokens(experiment, progress)
+
+
+def certain(value: float) -> Estimate:
+    """A number without noise has no interval."""
+    return Estimate(value, None, None)
+
+
+def fresh_tokens(moments: Moments, gamma: int) -> Estimate:
+    """1 + sum_{i<=gamma} E[survive_i]; beyond the columns that were averaged, positions are independent and alike, and
+    each multiplies the survival by the mean acceptance."""
+    reach = sum(name.startswith("survive_") for name in moments.names)
+    columns = [f"survive_{i}" for i in range(1, min(gamma, reach) + 1)]
+
+    def tokens(means: Mapping[str, float]) -> float:
+        last = means[columns[-1]] if columns else 1.0
+        beyond = sum(last * means["rate"] ** i for i in range(1, gamma - reach + 1))
+        return 1 + sum(means[name] for name in columns) + beyond
+
+    return moments.select("rate", *columns).estimate(tokens)
+
+
+def walked_tokens(experiment: Experiment, progress: Progress | None) -> list[Estimate]:
+    """A walk for each gamma, each with its own random numbers' columns; one for all where contexts are fresh and what
+    comes later in a draft plays no part."""
+    players, plan, last = experiment.players, experiment.plan, experiment.gamma_max
+    if players.rule.prefix_stable and not players.pair.persistent:
+        moments = observe(players, last, plan, last, progress=progress).moments
+        return [fresh_tokens(moments, gamma) for gamma in range(last + 1)]
+    walks = (observe(players, gamma, plan, gamma, progress=progress).moments for gamma in range(last + 1))
+    return [moments.ratio("expected", "counted") for moments in walks]
+
+
+def scaled(estimate: Estimate, factor: float) -> Estimate:
+    """The estimate times a number without noise."""
+    return Estimate(*(None if part is None else part * factor for part in estimate))

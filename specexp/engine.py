@@ -1,0 +1,160 @@
+"""The walk: streams side by side, step after step, each a round that the rule verifies.
+
+Where contexts are fresh, a step is a start, and a logical block is a batch of independent steps. Where they persist, a
+block is a stretch of time of all streams. Random numbers belong to a block, a column a position: a longer draft adds
+columns and moves none, and the block, not the caller, decides how much is drawn at once.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from specexp.lengths import Length
+from specexp.models.pair import Pair, PairState
+from specexp.rounds import Floats, Ints, RandomStreams, Round, Rule
+from specexp.sampling import columns, draw, streams
+
+BLOCK_STEPS = 1024  # rows of a fresh block: its [rows, V] arrays stay in the cache at V = 20
+BLOCK_CELLS = 2**17  # rows x V of a fresh block, so that a large vocabulary stays in memory
+BLOCK_TIME = 64  # steps of a persistent block
+WARM_UP = 64  # steps thrown away where the law of step starts is not known
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much to walk: ceil(steps / requests) whole steps of each of ``requests`` streams."""
+
+    seed: int
+    steps: int
+    requests: int
+
+    @property
+    def steps_each(self) -> int:
+        return -(-self.steps // self.requests)
+
+    @property
+    def total(self) -> int:
+        """Steps walked: ``steps`` rounded up to a whole number a request."""
+        return self.steps_each * self.requests
+
+
+@dataclass(frozen=True)
+class Players:
+    """Who decides what happens in a round: the two models, the rule, the draft length."""
+
+    pair: Pair
+    rule: Rule
+    length: Length
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One verified round of each of B streams, and what came out of it."""
+
+    round: Round
+    draft_laws: Floats  # [B, K, G+1, V]: q at every position, the one after the draft too
+    stop_probs: Floats  # [B, K, G+1]
+    path: Ints  # [B]
+    kept: Ints  # [B]: drafted tokens that were kept
+    tokens: Ints  # [B, G+1]: emitted tokens, -1 after the last
+
+    @property
+    def emitted(self) -> Ints:
+        """[B]: tokens of each step, the extra one included."""
+        return self.kept + 1
+
+
+def block_rows(vocab: int) -> int:
+    """Steps of a logical block where contexts are fresh: a function of the world alone."""
+    return max(1, min(BLOCK_STEPS, BLOCK_CELLS // vocab))
+
+
+def walk(players: Players, gamma: int, plan: Plan, prompts: Ints | None = None) -> Iterator[Step]:
+    """Steps of the sampled walk: a batch of independent steps each where contexts are fresh, one step of every
+    request, in time order, where they persist. There, streams begin at ``prompts`` [requests, n], drawn by the law of
+    step starts; without them WARM_UP steps are thrown away. Raises ValueError where a law is not one."""
+    if players.pair.persistent:
+        yield from _walk_persistent(players, gamma, plan, prompts)
+    else:
+        yield from _walk_fresh(players, gamma, plan)
+
+
+def _walk_fresh(players: Players, gamma: int, plan: Plan) -> Iterator[Step]:
+    rows = block_rows(players.pair.vocab)
+    for block in range(-(-plan.total // rows)):
+        random = streams(plan.seed, block)
+        state = players.pair.start(np.zeros((rows, 0), dtype=np.int64), random)
+        drafts = _draft_uniforms(random, rows, gamma, players.pair.paths)
+        step = verify(players, state, gamma, drafts, columns(random("verify"), rows, 2))
+        yield first_rows(step, min(rows, plan.total - block * rows))
+
+
+def _walk_persistent(players: Players, gamma: int, plan: Plan, prompts: Ints | None) -> Iterator[Step]:
+    pair, random = players.pair, streams(plan.seed)
+    thrown_away = 0 if prompts is not None else WARM_UP
+    prompts = pair.first_prompts(plan.requests, random("start")) if prompts is None else prompts
+    state = pair.start(prompts, random)
+    uniforms = _uniforms_by_time(pair.paths, gamma, plan)
+    for time in range(thrown_away + plan.steps_each):
+        step = verify(players, state, gamma, *next(uniforms))
+        if time >= thrown_away:
+            yield step
+        state = pair.advance(state, step.tokens, step.emitted)
+
+
+def _uniforms_by_time(paths: int, gamma: int, plan: Plan) -> Iterator[tuple[Floats, Floats]]:
+    """For each step in time, the uniforms of all requests: [R, K, G] to draft with, [R, 2] to verify with."""
+    rows = BLOCK_TIME * plan.requests
+    for block in count():
+        random = streams(plan.seed, block)
+        drafts = _draft_uniforms(random, rows, gamma, paths).reshape(BLOCK_TIME, plan.requests, paths, gamma)
+        verifies = columns(random("verify"), rows, 2).reshape(BLOCK_TIME, plan.requests, 2)
+        yield from zip(drafts, verifies, strict=True)
+
+
+def _draft_uniforms(random: RandomStreams, rows: int, gamma: int, paths: int) -> Floats:
+    """[rows, K, G]: position by position, so that neither gamma nor the number of rows used moves another draw."""
+    rng = random("draft")
+    return rng.random((gamma, paths, rows)).transpose(2, 1, 0)
+
+
+def verify(players: Players, state: PairState, gamma: int, drafts: Floats, verifies: Floats) -> Step:
+    """One round of each row of ``state``: propose with ``drafts`` [B, K, G], verify with ``verifies`` [B, 2]."""
+    pair, rule = players.pair, players.rule
+    tokens, draft_laws = pair.propose(state, drafts)
+    owner = np.broadcast_to(np.arange(tokens.shape[1])[:, None], tokens.shape)
+    lengths = players.length.lengths(gamma, len(tokens))
+    round = Round(tokens, draft_laws[:, :, :-1], pair.target_laws(state, tokens), owner, lengths)
+    stop_probs = rule.stop_probs(round)
+    path, kept = choose(stop_probs, verifies[:, 0])
+    following = draw(rule.next_probs(round, path, kept), verifies[:, 1])
+    return Step(round, draft_laws, stop_probs, path, kept, emit(tokens, path, kept, following))
+
+
+def choose(stop_probs: Floats, uniforms: Floats) -> tuple[Ints, Ints]:
+    """(path, kept), [B] each, drawn from ``stop_probs`` [B, K, G+1]; fewer kept tokens go with smaller uniforms."""
+    paths = stop_probs.shape[1]
+    index = draw(stop_probs.transpose(0, 2, 1).reshape(len(stop_probs), -1), uniforms)
+    return index % paths, index // paths
+
+
+def emit(drafts: Ints, path: Ints, kept: Ints, following: Ints) -> Ints:
+    """[B, G+1]: the kept drafts of each row's path, the token that follows them, then -1."""
+    rows = np.arange(len(drafts))
+    tokens = np.full((len(drafts), drafts.shape[2] + 1), -1, dtype=np.int64)
+    tokens[:, :-1] = np.where(np.arange(drafts.shape[2]) < kept[:, None], drafts[rows, path], -1)
+    tokens[rows, kept] = following
+    return tokens
+
+
+def first_rows(step: Step, rows: int) -> Step:
+    """The step's first ``rows`` rows."""
+    if rows == len(step.kept):
+        return step
+    r = step.round
+    cut = Round(r.draft_tokens[:rows], r.draft_probs[:rows], r.target_probs[:rows], r.owner[:rows], r.lengths[:rows])
+    return Step(
+        cut, step.draft_laws[:rows], step.stop_probs[:rows], step.path[:rows], step.kept[:rows], step.tokens[:rows]
+    )

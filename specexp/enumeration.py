@@ -1,0 +1,120 @@
+"""The proof: every draft, every outcome of a small world, summed.
+
+It reads the same ``stop_probs`` and ``next_probs`` as the sampler. The joint law of the stream's next tokens, whatever
+steps they come from, is compared with the law that the rule claims: for a lossless rule they are one, to rounding.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from specexp.engine import Players
+from specexp.models.pair import Pair, contexts_of
+from specexp.models.table import contexts
+from specexp.rounds import Floats, Ints, Round, Rule
+
+MOST_OUTCOMES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Enumerated:
+    """``steps[n]`` [S, V^(n+1)]: P(a step from context s keeps n drafts and emits just these tokens), the tokens read
+    as a number in base V; ``reference`` [S, V]: the law each next token should have."""
+
+    steps: list[Floats]
+    reference: Floats
+
+    @property
+    def vocab(self) -> int:
+        return self.reference.shape[1]
+
+    def expected_kept(self) -> Floats:
+        """[S]: mean number of drafts that a step keeps."""
+        return np.array(sum(n * law.sum(1) for n, law in enumerate(self.steps)), dtype=np.float64)
+
+    def stream_law(self, depth: int) -> Floats:
+        """[S, V^depth]: joint law of the next ``depth`` tokens after context s, over as many steps as they take."""
+        laws = [np.ones((len(self.reference), 1))]
+        for length in range(1, depth + 1):
+            laws.append(np.sum([self._begin(n, length, laws) for n in range(len(self.steps))], axis=0))
+        return laws[depth]
+
+    def _begin(self, kept: int, length: int, laws: list[Floats]) -> Floats:
+        """The part of the next ``length`` tokens' law whose first step keeps ``kept`` drafts."""
+        step, rest = self.steps[kept], length - kept - 1
+        if rest <= 0:  # the step emits all of them, and perhaps more
+            return step.reshape(len(step), self.vocab**length, -1).sum(-1)
+        return (step[..., None] * laws[rest][self._after(kept + 1)]).reshape(len(step), -1)
+
+    def reference_law(self, depth: int) -> Floats:
+        """[S, V^depth]: the joint law that the next ``depth`` tokens should have."""
+        law = np.ones((len(self.reference), 1))
+        for length in range(depth):
+            law = (law[..., None] * self.reference[self._after(length)]).reshape(len(law), -1)
+        return law
+
+    def _after(self, length: int) -> Ints:
+        """[S, V^length]: the context after each text of ``length`` tokens."""
+        count, vocab = self.reference.shape
+        return (np.arange(count)[:, None] * vocab**length + np.arange(vocab**length)) % count
+
+    def bias(self, depth: int) -> Floats:
+        """[S]: TV distance between the next ``depth`` tokens' law and the law they should have."""
+        return np.asarray(np.abs(self.stream_law(depth) - self.reference_law(depth)).sum(-1) / 2)
+
+
+def outcomes(pair: Pair, gamma: int) -> int | None:
+    """How many outcomes ``enumerate_steps`` would sum; None where contexts are unbounded or fresh."""
+    if not pair.persistent or pair.memory is None:
+        return None
+    return int(pair.vocab ** (pair.memory + gamma * pair.paths + 1))
+
+
+def enumerate_steps(players: Players, gamma: int, most: int = MOST_OUTCOMES) -> Enumerated | None:
+    """Every step from every context; None where there are more than ``most`` outcomes. Paths are independent draws."""
+    pair, size = players.pair, outcomes(players.pair, gamma)
+    numbers = contexts_of(pair, most)
+    if size is None or size > most or numbers is None:
+        return None
+    round, weight = every_round(pair, numbers, gamma)
+    stop_probs = players.rule.stop_probs(round)
+    steps = [np.zeros((len(numbers), pair.vocab ** (kept + 1))) for kept in range(gamma + 1)]
+    for path in range(pair.paths):
+        for kept, law in enumerate(steps):
+            _add(law, players.rule, round, weight * stop_probs[:, path, kept], path, kept)
+    return Enumerated(steps, _reference(players, numbers))
+
+
+def every_round(pair: Pair, numbers: Ints, gamma: int) -> tuple[Round, Floats]:
+    """The round of each context ``numbers`` [S, memory] and each draft, and P(draft | context) [rows]."""
+    drafts = contexts(pair.vocab, gamma * pair.paths)
+    drafts = drafts.reshape(len(drafts), pair.paths, gamma)
+    tokens = np.tile(drafts, (len(numbers), 1, 1))
+    state = pair.start(np.repeat(numbers, len(drafts), axis=0), _no_randomness)
+    draft_probs = pair.draft_laws(state, tokens)[:, :, :gamma]
+    owner = np.broadcast_to(np.arange(pair.paths)[:, None], tokens.shape)
+    lengths = np.full(len(tokens), gamma)
+    weight = np.take_along_axis(draft_probs, tokens[..., None], -1).prod((1, 2, 3))
+    return Round(tokens, draft_probs, pair.target_laws(state, tokens), owner, lengths), weight
+
+
+def _add(law: Floats, rule: Rule, round: Round, chance: Floats, path: int, kept: int) -> None:
+    """Adds to ``law`` [S, V^(kept+1)] what the rounds emit that keep ``kept`` drafts of ``path``."""
+    rows = len(chance)
+    following = rule.next_probs(round, np.full(rows, path), np.full(rows, kept))
+    vocab = following.shape[1]
+    text = round.draft_tokens[:, path, :kept] @ (vocab ** np.arange(kept)[::-1]) if kept else np.zeros(rows, np.int64)
+    context = np.arange(rows) // (rows // len(law))
+    np.add.at(law.reshape(len(law), -1, vocab), (context, text), chance[:, None] * following)
+
+
+def _reference(players: Players, numbers: Ints) -> Floats:
+    """[S, V]: the law that the rule claims for the token after each context."""
+    tokens = np.zeros((len(numbers), players.pair.paths, 1), dtype=np.int64)
+    state = players.pair.start(numbers, _no_randomness)
+    p, q = players.pair.target_laws(state, tokens), players.pair.draft_laws(state, tokens)[:, :, :1]
+    return players.rule.reference(Round(tokens, q, p, tokens, np.ones(len(numbers), dtype=np.int64)))[:, 0, 0]
+
+
+def _no_randomness(role: str) -> np.random.Generator:
+    raise AssertionError(f"a model of finite memory asked for {role} randomness")

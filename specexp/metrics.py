@@ -1,0 +1,213 @@
+"""From an experiment to its numbers: one vocabulary of names for metrics.json, MLflow and the tables (docs/metrics.md).
+
+Three ways to know a number are never mixed up: `exact` (algebra), `expected` (the law averaged over sampled contexts),
+`sampled` (counted from emitted tokens).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from specexp.audit import audit, refuse_false_claim
+from specexp.build import Experiment
+from specexp.costs import speedup
+from specexp.curves import Curve, certain, replayed, scaled, tokens_by_gamma
+from specexp.distance import tv_distance, tv_noise_floor
+from specexp.enumeration import MOST_OUTCOMES, enumerate_steps
+from specexp.models.ngram import Ngram, held_out_surprise
+from specexp.models.table import contexts
+from specexp.models.text import TextTarget
+from specexp.observe import Progress, Walked, observe
+from specexp.positions import closed_form, closed_form_rows, position_rows, survivals, token_rows
+from specexp.ranked import ranked_test
+from specexp.records import CurveRow
+from specexp.replay import Replayed
+from specexp.rounds import Ints
+from specexp.rules.single import Token
+from specexp.sampling import draw, streams
+from specexp.statistics import Estimate, Moments
+from specexp.target_only import Text, fresh_counts, text
+
+Metrics = dict[str, float | int | str | None]
+QUICK_OUTCOMES = 20_000  # summed in every run, for they cost milliseconds
+NONE = Estimate(None, None, None)
+
+
+@dataclass(frozen=True)
+class Result:
+    """``metrics``: name -> number, null, or (``*_source``) a word; ``curves``: the rows of curves.csv."""
+
+    metrics: Metrics
+    curves: list[CurveRow]
+
+
+def measure(experiment: Experiment, progress: Progress | None = None) -> Result:
+    """Runs the experiment and returns all that it can tell; ``progress(done, total)`` counts steps."""
+    players, plan = experiment.players, experiment.plan
+    prompts = start_prompts(experiment)
+    walked = observe(players, experiment.gamma, plan, experiment.gamma_max, prompts, progress)
+    alone = text(players, plan) if players.pair.persistent else None
+    again = replayed(experiment, alone)
+    moments = all_moments(experiment, walked, alone, again)
+    curve = tokens_by_gamma(experiment, moments, again, progress)
+    estimates, metrics = single_numbers(experiment, moments, curve)
+    metrics |= distances(experiment, walked, alone) | surprises(experiment) | proofs(experiment)
+    for name, estimate in estimates.items():
+        metrics |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+    ways = survivals(experiment, moments)
+    rows = [*gamma_rows(experiment, curve), *position_rows(ways), *token_rows(ways)]
+    if isinstance(experiment.players.rule, Token) and (value := estimates["alpha"].value) is not None:
+        rows += closed_form_rows(value, experiment.gamma)
+    return Result(dict(sorted(metrics.items())), rows)
+
+
+def start_prompts(experiment: Experiment) -> Ints | None:
+    """[requests, memory]: contexts drawn by the exact law of step starts; None where that is not known."""
+    world, plan, pair = experiment.world, experiment.plan, experiment.players.pair
+    if world is None:
+        return None
+    uniforms = streams(plan.seed)("start").random(plan.requests)
+    starts = draw(world.step_starts(experiment.gamma), uniforms)
+    return contexts(pair.vocab, world.memory)[starts]
+
+
+def all_moments(experiment: Experiment, walked: Walked, alone: Text | None, again: Replayed | None) -> Moments:
+    """The walk's moments, request by request with what the target's own text says: the overlap of the contexts that it
+    meets, and, where it can be replayed, what is expected of a step (with less noise than along the walk)."""
+    if alone is None or walked.units is None:
+        return walked.moments
+    names, units = walked.moments.names, walked.units
+    if again is not None:
+        units = np.hstack([units[:, : names.index("counted")], again.units(experiment.gamma)])
+    met = np.column_stack([alone.overlap, np.full(len(alone.overlap), alone.contexts)])
+    return Moments.of((*names, "overlap", "contexts"), np.hstack([units, met]))
+
+
+def single_numbers(experiment: Experiment, moments: Moments, curve: Curve) -> tuple[dict[str, Estimate], Metrics]:
+    """The run's numbers that have an interval, and those that have none."""
+    kinds = tokens_per_step(experiment, moments)
+    source, best = next((kind, estimate) for kind, estimate in kinds.items() if estimate.value is not None)
+    estimates = {
+        "alpha": alpha(experiment, moments),
+        "acceptance_per_test": moments.ratio("accepted", "tested"),
+        "acceptance_rate": moments.ratio("accepted", "drafted"),
+        "tokens_per_step": kinds["sampled"],
+        "tokens_per_step_expected": kinds["expected"],
+        "tokens_per_step_exact": kinds["exact"],
+        "speedup": scaled(best, speed(experiment, experiment.gamma)),
+        **closed_forms(experiment, moments),
+    }
+    gamma_best, speedup_best = best_gamma(experiment, curve)
+    metrics: Metrics = {
+        "gamma_best": gamma_best,
+        "speedup_source": source,
+        "alpha_source": "exact" if experiment.world is not None else "expected",
+        "steps": experiment.plan.total,
+        "requests": experiment.plan.requests,
+    }
+    return estimates | {"speedup_best": speedup_best}, metrics
+
+
+def tokens_per_step(experiment: Experiment, moments: Moments) -> dict[str, Estimate]:
+    """Mean emitted tokens a step, the extra one included, by the way it is known; the best way first."""
+    world = experiment.world
+    return {
+        "exact": NONE if world is None else certain(world.tokens_per_step(experiment.gamma)),
+        "expected": moments.ratio("expected", "counted"),
+        "sampled": moments.ratio("tokens", "steps"),
+    }
+
+
+def alpha(experiment: Experiment, moments: Moments) -> Estimate:
+    """Mean of sum_x min(p, q) over the contexts that the target alone meets (Leviathan et al. 2022, definition 3.1 and
+    theorem 3.5)."""
+    if experiment.world is not None:
+        return certain(experiment.world.alpha())
+    return moments.ratio("overlap", "contexts")
+
+
+def closed_forms(experiment: Experiment, moments: Moments) -> dict[str, Estimate]:
+    """(1 - alpha^(gamma+1)) / (1 - alpha), and how far it is from the best number of tokens a step, relatively: a
+    finding, for the formula takes positions as independent. Null for any rule but `token`."""
+    gamma, world = experiment.gamma, experiment.world
+    if not isinstance(experiment.players.rule, Token):
+        form = error = NONE
+    elif world is not None:
+        value = closed_form(world.alpha(), gamma)
+        form, error = certain(value), certain(value / world.tokens_per_step(gamma) - 1)
+    else:
+        form = moments.select("overlap", "contexts").estimate(
+            lambda m: closed_form(m["overlap"] / m["contexts"], gamma)
+        )
+        error = moments.select("overlap", "contexts", "expected", "counted").estimate(
+            lambda m: closed_form(m["overlap"] / m["contexts"], gamma) / (m["expected"] / m["counted"]) - 1
+        )
+    return {"tokens_per_step_closed_form": form, "closed_form_error": error}
+
+
+def speed(experiment: Experiment, gamma: int) -> float:
+    """Speedup for each token a step at this draft length."""
+    return speedup(1.0, experiment.cost, gamma, experiment.players.pair.paths)
+
+
+def best_gamma(experiment: Experiment, curve: Curve) -> tuple[int, Estimate]:
+    """The draft length of the largest speedup, the shortest of equals; 0 means: do not speculate."""
+    speedups = [scaled(tokens, speed(experiment, gamma)) for gamma, tokens in enumerate(curve[1])]
+    best = int(np.argmax([estimate.value or 0.0 for estimate in speedups]))
+    return best, speedups[best]
+
+
+def gamma_rows(experiment: Experiment, curve: Curve) -> Iterator[CurveRow]:
+    """Tokens a step and speedup against the draft length."""
+    kind, tokens = curve
+    for gamma, estimate in enumerate(tokens):
+        yield CurveRow("by_gamma/tokens_per_step", gamma, kind, *estimate)
+        yield CurveRow("by_gamma/speedup", gamma, kind, *scaled(estimate, speed(experiment, gamma)))
+
+
+def distances(experiment: Experiment, walked: Walked, alone: Text | None) -> Metrics:
+    """The emitted stream against the target's own (the notebook's check, with its noise floor) and against the law it
+    should have, by rank."""
+    players, emitted = experiment.players, walked.counts
+    other = alone.counts if alone else fresh_counts(players.pair, players.rule, experiment.plan, emitted.total)
+    ranked = ranked_test(walked.ranked)
+    return {
+        "emitted_tokens": emitted.total,
+        "tv_distance": tv_distance(emitted, other),
+        "tv_noise_floor": tv_noise_floor(emitted, other),
+        "tv_ranked": ranked.tv_ranked,
+        "tv_ranked_noise_floor": ranked.tv_ranked_noise_floor,
+        "lossless_pvalue": ranked.pvalue,
+        **{f"lossless_pvalue_{part}": pvalue for part, pvalue in ranked.pvalues.items()},
+    }
+
+
+def proofs(experiment: Experiment) -> Metrics:
+    """``tv_exact``: the bias of the next max(2, gamma+1) tokens' joint law, by enumeration, from the contexts in which
+    steps start; null where the world is too large. With audit=true, also the largest bias over small worlds; UserError
+    for a rule that claims to be lossless and is not."""
+    players, gamma = experiment.players, experiment.gamma
+    enumerated = enumerate_steps(players, gamma, MOST_OUTCOMES if experiment.audit else QUICK_OUTCOMES)
+    metrics: Metrics = {"tv_exact": None}
+    if enumerated is not None:
+        bias = enumerated.bias(max(2, gamma + 1))
+        starts = np.full(len(bias), 1 / len(bias)) if experiment.world is None else experiment.world.step_starts(gamma)
+        metrics["tv_exact"] = float(bias @ starts)
+    if experiment.audit:
+        verdict = audit(players, gamma, experiment.plan.seed)
+        refuse_false_claim(players, verdict, experiment.rule_name)
+        metrics["audit_bias"] = verdict.bias
+    return metrics
+
+
+def surprises(experiment: Experiment) -> Metrics:
+    """How well the two models of a text foretell its held-out part; nothing for other worlds."""
+    if not isinstance(experiment.target, TextTarget):
+        return {}
+    corpus, metrics = experiment.target.corpus(), Metrics()
+    for name, model in (("target", experiment.players.pair.target), ("draft", experiment.players.pair.draft)):
+        if isinstance(model, Ngram):
+            surprise = held_out_surprise(model, corpus)
+            metrics |= {f"perplexity_{name}": surprise.perplexity, f"bits_per_byte_{name}": surprise.bits_per_byte}
+    return metrics

@@ -1,0 +1,1 @@
+"""Targets and drafts, one file a kind."""

@@ -1,0 +1,81 @@
+"""A target and a draft over one vocabulary, walking the same streams."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from specexp.models.table import contexts
+from specexp.rounds import Floats, Ints, Model, RandomStreams, State
+from specexp.sampling import draw
+
+PairState = tuple[State, State]
+Prompts = Callable[[int, int, np.random.Generator], Ints]  # (streams, n, rng) -> [streams, n] tokens
+
+
+@dataclass(frozen=True)
+class Pair:
+    """``shared``: the draft is derived from the target and reads the target's state. ``prompts`` says where streams
+    begin; it plays no part where contexts are fresh."""
+
+    target: Model
+    draft: Model
+    shared: bool
+    prompts: Prompts
+    paths: int = 1
+
+    @property
+    def vocab(self) -> int:
+        return self.target.vocab
+
+    @property
+    def persistent(self) -> bool:
+        return self.target.persistent
+
+    @property
+    def memory(self) -> int | None:
+        """Last tokens that the two laws depend on; None where unbounded, or where contexts are fresh."""
+        if self.target.memory is None or self.draft.memory is None:
+            return None
+        return max(self.target.memory, self.draft.memory)
+
+    def first_prompts(self, streams: int, rng: np.random.Generator) -> Ints:
+        """[streams, memory]: where streams begin when nothing better is known."""
+        return self.prompts(streams, self.memory or 0, rng)
+
+    def start(self, prompts: Ints, random: RandomStreams) -> PairState:
+        target = self.target.start(prompts, random)
+        return target, target if self.shared else self.draft.start(prompts, random)
+
+    def advance(self, state: PairState, tokens: Ints, lengths: Ints) -> PairState:
+        target = self.target.advance(state[0], tokens, lengths)
+        return target, target if self.shared else self.draft.advance(state[1], tokens, lengths)
+
+    def target_laws(self, state: PairState, tokens: Ints) -> Floats:
+        """[B, K, n+1, V]: the verification pass: p before each of ``tokens`` [B, K, n] and after the last."""
+        return self.target.laws(state[0], tokens)
+
+    def draft_laws(self, state: PairState, tokens: Ints) -> Floats:
+        """[B, K, n+1, V]: q before each of ``tokens`` [B, K, n] and after the last."""
+        return self.draft.laws(state[1], tokens)
+
+    def propose(self, state: PairState, uniforms: Floats) -> tuple[Ints, Floats]:
+        """Drafts [B, K, G] drawn token by token with ``uniforms`` [B, K, G], and the laws [B, K, G+1, V] that they
+        were drawn from, with the law after the last one."""
+        if not self.persistent:  # laws ignore tokens: all positions are drawn at once
+            laws = self.draft_laws(state, np.zeros(uniforms.shape, dtype=np.int64))
+            return draw(laws[:, :, :-1], uniforms), laws
+        tokens = np.zeros((*uniforms.shape[:2], 0), dtype=np.int64)
+        by_position = [self.draft.law(state[1], tokens)]
+        for i in range(uniforms.shape[2]):
+            drafted = draw(by_position[-1], uniforms[..., i])
+            tokens = np.concatenate([tokens, drafted[..., None]], axis=-1)
+            by_position.append(self.draft.law(state[1], tokens))
+        return tokens, np.stack(by_position, axis=2)
+
+
+def contexts_of(pair: Pair, limit: int) -> Ints | None:
+    """[S, memory]: every context of a pair of finite memory, or None where there are more than ``limit``."""
+    if not pair.persistent or pair.memory is None or pair.vocab**pair.memory > limit:
+        return None
+    return contexts(pair.vocab, pair.memory)

@@ -1,0 +1,137 @@
+"""What is kept of a walk: sums over independent units, nothing as long as the walk.
+
+A unit is a step where contexts are fresh, a request where they persist. Its columns are named here, once; every number
+of ``metrics`` is a function of their means. ``kept_i`` counts steps that kept at least i drafts; ``survive_i`` is the
+chance of that, averaged over what is cheap to average over, and ``expected`` the tokens it implies, both summed over
+``counted`` steps.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from specexp.distance import TokenCounts, count_tokens
+from specexp.engine import Plan, Players, Step, walk
+from specexp.ranked import RankedSums, ranked_sums
+from specexp.rounds import Floats, Ints, Local
+from specexp.sampling import compact
+from specexp.statistics import Moments
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Walked:
+    """Sums over a walk. ``units`` [requests, columns] by request where contexts persist, else None."""
+
+    moments: Moments
+    counts: TokenCounts
+    ranked: RankedSums
+    units: Floats | None
+
+
+def columns(gamma: int, reach: int) -> tuple[str, ...]:
+    """The names of a unit's columns: draft length ``gamma``, survival averaged as far as ``reach``."""
+    kept = [f"kept_{i}" for i in range(1, gamma + 1)]
+    survive = [f"survive_{i}" for i in range(1, reach + 1)]
+    return ("steps", "tokens", "accepted", "tested", "drafted", *kept, "counted", "expected", *survive)
+
+
+def observe(
+    players: Players,
+    gamma: int,
+    plan: Plan,
+    gamma_max: int,
+    prompts: Ints | None = None,
+    progress: Progress | None = None,
+) -> Walked:
+    """Walks ``plan`` and sums it up; ``prompts`` as in ``engine.walk``; ``progress(steps done, steps in all)``."""
+    steps = _told(walk(players, gamma, plan, prompts), plan, progress)
+    if players.pair.persistent:
+        return _observe_requests(players, steps, gamma, plan)
+    return _observe_steps(players, steps, gamma, gamma_max if players.pair.target.constant else gamma)
+
+
+def _told(steps: Iterator[Step], plan: Plan, progress: Progress | None) -> Iterator[Step]:
+    done = 0
+    for step in steps:
+        yield step
+        done += len(step.kept)
+        if progress is not None:
+            progress(done, plan.total)
+
+
+def _observe_steps(players: Players, steps: Iterator[Step], gamma: int, reach: int) -> Walked:
+    names = (*columns(gamma, reach), "overlap", "contexts", "rate")
+    blocks = (
+        (
+            Moments.of(names, np.column_stack([step_units(players, step, reach), context_units(players, step)])),
+            TokenCounts.of(count_tokens(step.tokens, players.pair.vocab)),
+            _ranked(players, step),
+        )
+        for step in steps
+    )
+    moments, counts, ranked = next(blocks)
+    for more in blocks:
+        moments, counts, ranked = moments + more[0], counts + more[1], ranked + more[2]
+    return Walked(moments, counts, ranked, None)
+
+
+def _observe_requests(players: Players, steps: Iterator[Step], gamma: int, plan: Plan) -> Walked:
+    names, ranked = columns(gamma, gamma), None
+    units = np.zeros((plan.requests, len(names)))
+    tokens = np.zeros((plan.requests, players.pair.vocab), dtype=np.int64)
+    for step in steps:
+        units += step_units(players, step, gamma)
+        rows, places = np.nonzero(step.tokens >= 0)
+        np.add.at(tokens, (rows, step.tokens[rows, places]), 1)
+        ranked = _ranked(players, step) if ranked is None else ranked + _ranked(players, step)
+    assert ranked is not None  # a plan has at least one step
+    return Walked(Moments.of(names, units), TokenCounts.of(tokens), ranked, units)
+
+
+def step_units(players: Players, step: Step, reach: int) -> Floats:
+    """[B, columns]: one step of each row."""
+    survive = expected_survival(players, step, reach)
+    lengths, gamma = step.round.lengths, step.round.drafted
+    tested = np.minimum(step.emitted, lengths)
+    expected = 1 + survive[:, :gamma].sum(1)
+    kept = step.kept[:, None] > np.arange(gamma)
+    one = np.ones(len(kept))
+    return np.column_stack([one, step.emitted, step.kept, tested, lengths, kept, one, expected, survive])
+
+
+def expected_survival(players: Players, step: Step, reach: int) -> Floats:
+    """[B, reach]: P(at least i drafts kept), i = 1..reach.
+
+    Where contexts are fresh and the rule is local, averaged over the drafts: products of the rule's acceptance by
+    context. Otherwise given the drafts of the step, as far as they go.
+    """
+    if players.pair.persistent or not isinstance(players.rule, Local):
+        at_least = np.cumsum(step.stop_probs.sum(1)[:, ::-1], axis=1)[:, ::-1]
+        return at_least[:, 1:]
+    rates = acceptance(players.rule, step)
+    by_position = np.broadcast_to(rates, (len(rates), reach)) if rates.shape[1] == 1 else rates[:, :reach]
+    return np.asarray(np.cumprod(by_position, axis=1))
+
+
+def acceptance(rule: Local, step: Step) -> Floats:
+    """[B, contexts]: the rule's chance to keep a draft in each context of the step (one, where it has one)."""
+    p, q = compact(step.round.target_probs[:, 0]), compact(step.draft_laws[:, 0])
+    return rule.kept_mass(p, q).sum(-1)
+
+
+def context_units(players: Players, step: Step) -> Floats:
+    """[B, 3]: sum_x min(p, q) in the step's first context, 1, and the rule's own acceptance, averaged over contexts."""
+    overlap = np.minimum(step.round.target_probs[:, 0, 0], step.draft_laws[:, 0, 0]).sum(-1)
+    rate = acceptance(players.rule, step).mean(1) if isinstance(players.rule, Local) else overlap
+    return np.column_stack([overlap, np.ones(len(overlap)), rate])
+
+
+def _ranked(players: Players, step: Step) -> RankedSums:
+    reference, draft = players.rule.reference(step.round), step.draft_laws
+    if reference.shape[1] == 1:
+        return ranked_sums(reference[:, 0], draft[:, 0], step.tokens, step.round.lengths)
+    rows = np.arange(len(step.path))
+    return ranked_sums(reference[rows, step.path], draft[rows, step.path], step.tokens, step.round.lengths)

@@ -1,0 +1,103 @@
+"""Random streams by role, and the one place where a law becomes a token.
+
+A stream is named by the run's seed, a role and a logical block, so that no draw of one role moves a draw of
+another: runs of different rules and gammas meet the same contexts and the same drafts.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specexp.rounds import Floats, Ints, RandomStreams
+
+# Fixed for ever: a number changed here changes every result.
+ROLES = {
+    "context": 0,
+    "draft": 1,
+    "verify": 2,
+    "target_only": 3,
+    "bootstrap": 4,
+    "noise": 5,
+    "start": 6,
+    "target_matrix": 7,
+    "draft_matrix": 8,
+}
+
+
+def generator(seed: int, role: str, *key: int) -> np.random.Generator:
+    """The random numbers of ``role`` in the logical block that ``key`` names."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(ROLES[role], *key))
+    return np.random.Generator(np.random.SFC64(sequence))
+
+
+def streams(seed: int, *key: int) -> RandomStreams:
+    """``random(role)``: the walk's random numbers in one logical block."""
+    return lambda role: generator(seed, role, *key)
+
+
+def target_only_streams(seed: int, *key: int) -> RandomStreams:
+    """``random(role)``: the same for the walk of the target alone, which shares no draw with the other."""
+    return lambda role: generator(seed, "target_only", ROLES[role], *key)
+
+
+def compact(law: Floats) -> Floats:
+    """The same numbers with each broadcast axis (stride 0) but the last cut to length one: work is done once."""
+    return law[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in law.strides[:-1])]
+
+
+def draw(law: Floats, uniforms: Floats) -> Ints:
+    """Tokens of ``law`` [..., V] by inversion of ``uniforms`` [...] (53-bit, in [0, 1)); shapes broadcast.
+
+    A token of probability zero is never returned, whatever the uniform; the law need not be normalised. The count of
+    cdf <= u * total grows with u, so a smaller index always means a smaller uniform.
+    Raises ValueError where a row has no positive finite total (all zero, or NaN).
+    """
+    cdf = cumulative(compact(law))
+    total = cdf[..., -1]
+    good = (total > 0) & (total < np.inf)
+    if not good.all():
+        raise ValueError(f"not a law: row {np.argwhere(~good)[0].tolist()} sums to {total[~good][0]}")
+    threshold = np.minimum(uniforms * total, np.nextafter(total, 0))  # u * total may round up to the total
+    below = (cdf <= threshold[..., None]).view(np.uint8)
+    narrow = np.uint8 if law.shape[-1] < 256 else np.uint32  # a byte's sums run eight times faster, and overflow at 256
+    return np.add.reduce(below, axis=-1, dtype=narrow).astype(np.int64)
+
+
+def cumulative(law: Floats) -> Floats:
+    """[..., V]: sums over the vocabulary from its first token, in order, whatever the layout in memory."""
+    vocab = law.shape[-1]
+    if vocab > 64 or law.strides[-1] == law.itemsize:
+        return np.cumsum(law, axis=-1)
+    sums = law.copy(order="K")  # rows are the fast axis: add them up token by token
+    for token in range(1, vocab):
+        sums[..., token] += sums[..., token - 1]
+    return sums
+
+
+def columns(rng: np.random.Generator, rows: int, count: int) -> Floats:
+    """[rows, count] uniforms, one column a position: a longer draft adds columns and moves none."""
+    return rng.random((count, rows)).T
+
+
+def keyed_normals(window: Ints, vocab: int, seed: int) -> Floats:
+    """[..., V] standard normals, a function of (seed, ``window`` [..., memory]) alone: noise that belongs to a context.
+
+    SplitMix64 (Steele, Lea & Flood 2014) over the window's tokens and the token number, then the normal quantile.
+    """
+    from scipy.special import ndtri
+
+    key = np.full(window.shape[:-1], _mix(np.uint64(seed)), dtype=np.uint64)
+    for i in range(window.shape[-1]):
+        key = _mix(key ^ window[..., i].astype(np.uint64))
+    bits = _mix(key[..., None] + np.arange(1, vocab + 1, dtype=np.uint64) * _GOLDEN)
+    return np.asarray(ndtri(((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53))
+
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mix(number: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint64]:
+    with np.errstate(over="ignore"):
+        x = np.asarray(number) + _GOLDEN
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))

@@ -1,0 +1,104 @@
+"""What a value in the config may be, written once, beside the field: ``sigma: Annotated[float, Range(0)] = 0.3``.
+
+``read`` turns a node of plain data into a frozen dataclass, or into one line that names the key, the value and what
+would be right.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from specexp.errors import UserError
+
+Member = TypeVar("Member")
+WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", tuple: "a list"}
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from ``low`` to ``high``, the ends included unless ``above`` says that low is not."""
+
+    low: float
+    high: float = math.inf
+    above: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        return (value > self.low if self.above else value >= self.low) and value <= self.high
+
+    def __str__(self) -> str:
+        upper = "" if self.high == math.inf else f" and <= {self.high:g}"
+        return f"{'>' if self.above else '>='} {self.low:g}{upper}"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def __contains__(self, value: str) -> bool:
+        return value in self.words
+
+    def __str__(self) -> str:
+        return ", ".join(self.words[:-1]) + f" or {self.words[-1]}"
+
+
+def read(member: type[Member], node: Mapping[str, Any], group: str = "") -> Member:
+    """``member`` with the values of ``node``, whose keys are its fields (``name`` is passed over); UserError for a key
+    that it lacks or that is missing, and for a value of the wrong type or out of range."""
+    hints = get_type_hints(member, include_extras=True)
+    known = [field.name for field in fields(member)]  # type: ignore[arg-type]
+    for key in node:
+        if key not in known and key != "name":
+            has = ", ".join(known) or "none of its own"
+            raise UserError(f"{group}.{key}={node[key]}: {group}={node.get('name')} has no such key; its keys: {has}")
+    missing = [key for key in known if key not in node]
+    if missing:
+        raise UserError(f"{group}.{missing[0]}: missing; {group}={node.get('name')} needs it")
+    return member(**{key: value(f"{group}.{key}".lstrip("."), node[key], hints[key]) for key in known})
+
+
+def value(key: str, given: Any, hint: Any) -> Any:
+    """``given`` as ``hint`` (a type, perhaps optional, perhaps Annotated with a Range or OneOf) wants it."""
+    kind, limits, optional = _parts(hint)
+    if given is None and optional:
+        return None
+    converted = _converted(given, kind)
+    if converted is None or any(converted not in limit for limit in limits):
+        raise UserError(f"{key}={'null' if given is None else given}: must be {_wanted(kind, limits, optional)}")
+    return converted
+
+
+def _parts(hint: Any) -> tuple[type, tuple[Any, ...], bool]:
+    limits: tuple[Any, ...] = ()
+    optional = False
+    while get_origin(hint) is not None and get_origin(hint) is not tuple:
+        if get_origin(hint) in (Union, UnionType):
+            optional = True
+            hint = next(part for part in get_args(hint) if part is not type(None))
+        else:  # Annotated
+            limits, hint = get_args(hint)[1:], get_args(hint)[0]
+    return get_origin(hint) or hint, limits, optional
+
+
+def _converted(given: Any, kind: type) -> Any:
+    """``given`` as ``kind``, or None where it is none: numbers are never read out of text, nor out of booleans."""
+    if kind is float:
+        number = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+        return float(given) if number else None
+    if kind is tuple:
+        return _frozen(given) if isinstance(given, list | tuple) else None
+    fits = isinstance(given, kind) and (kind is bool or not isinstance(given, bool))
+    return given if fits else None
+
+
+def _frozen(given: Any) -> Any:
+    return tuple(_frozen(part) for part in given) if isinstance(given, list | tuple) else given
+
+
+def _wanted(kind: type, limits: tuple[Any, ...], optional: bool) -> str:
+    ranges = " ".join(str(limit) for limit in limits)
+    wanted = ranges if kind is str and ranges else f"{WORDS[kind]} {ranges}".strip()
+    return f"{wanted}, or null" if optional else wanted
