@@ -1,0 +1,67 @@
+"""A finished run's tables as its figures read them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from specexp.figures.points import Points, interval, number, points
+
+if TYPE_CHECKING:
+    from specexp.records import CurveRow
+
+KINDS = ("sampled", "expected", "exact")  # the three ways to know a number, as a person would meet them
+
+
+class Run(NamedTuple):
+    """A finished run's three tables; ``curves[name][kind]`` are the points of curves.csv."""
+
+    metrics: Mapping[str, float | int | str | None]
+    curves: Mapping[str, Mapping[str, Points]]
+    config: Mapping[str, Any]
+
+    @property
+    def gamma(self) -> int:
+        return int(self.config["gamma"])
+
+    @property
+    def alpha(self) -> float | None:
+        return number(self.metrics.get("alpha"))
+
+    @property
+    def positions_alike(self) -> float | None:
+        """Alpha where the closed form speaks of this run (token rule, one path, fixed gamma), else None."""
+        return None if self.metrics.get("tokens_per_step_closed_form") is None else self.alpha
+
+    def tokens_per_step(self) -> tuple[str, tuple[float, float | None, float | None]] | None:
+        """How it is known, and the number with its interval: counted where steps were counted, else the next way."""
+        for kind, key in zip(KINDS, ("", "_expected", "_exact"), strict=True):
+            value, low, high = interval(self.metrics, f"tokens_per_step{key}")
+            if value is not None:
+                return kind, (value, low, high)
+        return None
+
+    def throughput(self) -> tuple[str, float]:
+        """The unit of the throughput bars, and how much of it the target alone does."""
+        cost = self.config.get("cost") or {}
+        if cost.get("name") == "milliseconds" and cost.get("target_ms"):
+            return "tokens per second", 1000.0 / float(cost["target_ms"])
+        return "speed relative to plain decoding", 1.0
+
+
+def by_name_and_kind(curves: Iterable["CurveRow"]) -> dict[str, dict[str, Points]]:
+    """The rows of curves.csv as points, by the curve's name and by how they are known."""
+    rows: dict[str, dict[str, list[Sequence[float | None]]]] = defaultdict(lambda: defaultdict(list))
+    for curve, x, kind, value, low, high in curves:
+        rows[curve][kind].append((x, value, low, high))
+    drawn = {curve: {kind: points(found) for kind, found in kinds.items()} for curve, kinds in rows.items()}
+    return {curve: {kind: p for kind, p in kinds.items() if p is not None} for curve, kinds in drawn.items()}
+
+
+def what_was_run(run: Run) -> list[str]:
+    """The members, N and what the bars are."""
+    members = [f"{run.config[group]['name']} {group}" for group in ("target", "draft", "rule") if group in run.config]
+    steps = number(run.metrics.get("steps")) or number(run.config.get("steps"))
+    requests = number(run.metrics.get("requests")) or 1
+    streams = f" in {requests:,.0f} requests" if requests > 1 else ""
+    counted = f"N = {steps:,.0f} steps{streams}" if steps else ""
+    return [", ".join([*members, f"γ = {run.gamma}"]), counted, "95 % intervals"]

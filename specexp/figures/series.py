@@ -1,0 +1,104 @@
+"""A sweep's table as lines: which swept key is the x axis, and which cells belong to one line.
+
+The x axis is a swept number (gamma first); each combination of the other keys is a line. A seed names no experiment:
+cells that differ in nothing else are replicates, drawn as their mean with its interval.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from specexp.figures.points import Points, interval, number, points
+from specexp.figures.style import DASHES, MARKERS, PALETTE
+from specexp.statistics import Moments
+
+Cell = Mapping[str, str | float | None]
+Interval = tuple[float, float | None, float | None]
+
+SOURCES = {"tokens_per_step": ("tokens_per_step", "tokens_per_step_expected", "tokens_per_step_exact")}
+
+LONGEST_NAME = 28
+
+
+class Line(NamedTuple):
+    """One combination of the keys that are not the x axis."""
+
+    label: str  # "rule=token draft.order=3", empty where there is but one line
+    look: dict[str, Any]
+    points: Points
+
+
+def axis_key(swept: Mapping[str, Sequence[Any]]) -> str | None:
+    """The swept key whose numbers are the x axis: gamma, else the first with several, None where all are names."""
+    numeric = [k for k, values in swept.items() if k != "seed" and all(number(value) is not None for value in values)]
+    several = [key for key in numeric if len({number(value) for value in swept[key]}) > 1] or numeric
+    return "gamma" if "gamma" in numeric else next(iter(several), None)
+
+
+def line_keys(swept: Mapping[str, Sequence[Any]], axis: str | None) -> list[str]:
+    """The keys that tell lines (or bars) apart; a seed does only where nothing else was swept."""
+    return [key for key in swept if key not in (axis, "seed")] if set(swept) != {"seed"} else ["seed"]
+
+
+def written(value: object) -> str:
+    """A swept value as it was typed."""
+    as_number = number(value)
+    return ("null" if value is None else str(value)) if as_number is None else f"{as_number:.12g}"
+
+
+def measured(row: Cell, metric: str) -> Interval | None:
+    """The cell's number with its interval: counted where steps were counted, else expected, else exact."""
+    for key in SOURCES.get(metric, (metric,)):
+        value, low, high = interval(row, key)
+        if value is not None:
+            return value, low, high
+    return None
+
+
+def over_replicates(found: Sequence[Interval]) -> Interval:
+    """The mean over seeds with Student's 95 % interval; a single number keeps the interval that it has."""
+    if len(found) == 1:
+        return found[0]
+    seeds = Moments.of(["value"], [[value] for value, _, _ in found])
+    return float(seeds.means[0]), *seeds.mean("value")[1:]
+
+
+def gather(rows: Sequence[Cell], keys: Sequence[str], metric: str) -> dict[tuple[str, ...], Interval]:
+    """The metric for each combination of ``keys``, in the table's order, replicates together."""
+    found: dict[tuple[str, ...], list[Interval]] = defaultdict(list)
+    for row in rows:
+        value = measured(row, metric)
+        if value is not None:
+            found[tuple(written(row.get(key)) for key in keys)].append(value)
+    return {names: over_replicates(values) for names, values in found.items()}
+
+
+def lines(rows: Sequence[Cell], swept: Mapping[str, Sequence[Any]], axis: str, metric: str) -> list[Line]:
+    """The sweep's lines for one metric, coloured by the first key and marked by the others."""
+    keys = line_keys(swept, axis)
+    curves: dict[tuple[str, ...], list[Sequence[float | None]]] = defaultdict(list)
+    for (*names, x), value in gather(rows, [*keys, axis], metric).items():
+        curves[tuple(names)].append((number(x), *value))
+    firsts = list(dict.fromkeys(names[:1] for names in curves))
+    others = list(dict.fromkeys(names[1:] for names in curves))
+    return [
+        Line(labelled(keys, names), line_look(firsts.index(names[:1]), others.index(names[1:]), len(others)), found)
+        for names, curve in curves.items()
+        if (found := points(curve)) is not None
+    ]
+
+
+def labelled(keys: Sequence[str], names: Sequence[str]) -> str:
+    """The combination as it would be typed, ``rule=token draft.order=3``; long values (paths, vectors) are cut."""
+    short = [name if len(name) <= LONGEST_NAME else f"{name[:9]}…{name[10 - LONGEST_NAME :]}" for name in names]
+    return " ".join(f"{key}={name}" for key, name in zip(keys, short, strict=True))
+
+
+def line_look(first: int, other: int, others: int) -> dict[str, Any]:
+    """Colour by the first key; marker and dash by the others, or by the first as well where it is alone."""
+    turn = first if others == 1 else other + first // len(PALETTE)
+    return {
+        "color": PALETTE[first % len(PALETTE)],
+        "marker": MARKERS[turn % len(MARKERS)],
+        "linestyle": DASHES[turn % len(DASHES)],
+    }

@@ -1,0 +1,96 @@
+"""MLflow's pages: links that open on the charts, and the server that shows them.
+
+A fresh MLflow UI opens on an empty page for chat traces; `workflowType` and `compareRunsMode` in the address bring up
+the charts of training runs.
+"""
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
+
+from specexp.errors import UserError
+from specexp.tracking.settings import Settings
+
+HOST, PORT, PORTS_TRIED = "127.0.0.1", 5000, 20
+
+
+class Links(NamedTuple):
+    """`chart`: the experiment's charts, of one sweep if one is named; `compare`: these runs side by side."""
+
+    chart: str
+    compare: str
+
+
+def links(
+    settings: Settings, experiment_id: str, run_ids: Sequence[str] = (), sweep: str | None = None, port: int = PORT
+) -> Links:
+    """Addresses in the MLflow UI: the server's, or for a database that of `python -m specexp ui`."""
+    base = settings.shown if settings.is_server else f"http://{HOST}:{port}"
+    asked = {"workflowType": "machine_learning", "compareRunsMode": "CHART"}
+    if sweep:
+        asked["searchFilter"] = f"tags.`specexp.sweep` = '{sweep}' and tags.`specexp.kind` = 'cell'"
+    runs, experiments = (quote(json.dumps(ids, separators=(",", ":"))) for ids in (list(run_ids), [experiment_id]))
+    return Links(
+        chart=f"{base}/#/experiments/{experiment_id}/runs?{urlencode(asked, quote_via=quote)}",
+        compare=f"{base}/#/compare-runs?runs={runs}&experiments={experiments}",
+    )
+
+
+def ui(root: Path, settings: Settings, port: int | None = None) -> None:
+    """Prints the address of the charts and becomes the MLflow server (does not return); a server's is only printed.
+
+    `port` None: 5000, or the next free one. UserError if there is no store yet, or the port asked for is taken.
+    """
+    resolved = settings.resolve(root)
+    if resolved.kind == "none":
+        raise UserError("tracking=none: no MLflow store to show; take tracking=local or tracking=server")
+    if resolved.database is not None and not resolved.database.exists():
+        raise UserError(f"tracking.uri={resolved.uri}: nothing there yet; run `python -m specexp` first")
+    experiment_id = _experiment_id(resolved)
+    chosen = PORT if resolved.is_server else free_port(port)
+    print(f"MLflow: {links(resolved, experiment_id, port=chosen).chart}", flush=True)
+    if not resolved.is_server:
+        os.execve(sys.executable, server_command(resolved, chosen), server_environment())
+
+
+def _experiment_id(settings: Settings) -> str:
+    from specexp.tracking.connection import connect
+
+    return connect(settings).experiment_id
+
+
+def free_port(asked: int | None) -> int:
+    """The port asked for, or without one the first free one from 5000 on; UserError if it is, or all are, taken."""
+    tried = [asked] if asked is not None else range(PORT, PORT + PORTS_TRIED)
+    for port in tried:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except (OSError, OverflowError):
+                continue
+            return port
+    raise UserError(f"port={tried[0]}: taken; choose another, or stop what listens there")
+
+
+def server_command(settings: Settings, port: int) -> list[str]:
+    """The lean server's arguments: one worker, this machine only, files read where the runs put them."""
+    store = ["--backend-store-uri", str(settings.uri), "--default-artifact-root", str(settings.artifacts)]
+    where = ["--host", HOST, "--port", str(port), "--workers", "1", "--no-serve-artifacts"]
+    where += ["--uvicorn-opts", "--log-level warning"]  # not a line on the terminal for each request
+    return [sys.executable, "-m", "mlflow", "server", *store, *where]
+
+
+def server_environment() -> dict[str, str]:
+    """This process's environment, with the job executor (ten processes, 2.5 GB) and telemetry off."""
+    lean = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    lean |= {"PYTHONWARNINGS": "ignore"}  # what the server's own libraries deprecate is not the user's to mend
+    ours = {
+        name: value for name, value in os.environ.items() if name not in ("MLFLOW_TRACKING_URI", "MLFLOW_LOGGING_LEVEL")
+    }
+    return ours | lean | {"MLFLOW_LOGGING_LEVEL": "WARNING"}

@@ -1,0 +1,120 @@
+"""Names, colours and notes of MLflow's runs: what a person reads there."""
+
+import colorsys
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from specexp import files, store
+from specexp.errors import UserError
+from specexp.sweeps import value_of
+
+# Okabe and Ito's colours, told apart by colour-blind readers too; MLflow's own choice gives two runs the same.
+PALETTE = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
+HEADLINES = ("alpha", "acceptance_rate", "tokens_per_step", "tokens_per_step_closed_form", "speedup", "gamma_best")
+LONGEST_NAME, MOST_ROWS = 120, 40
+
+
+def name(folder: store.Folder) -> str:
+    """`rule=token gamma=4`: what was swept, for a single run what was asked for; the digest where that is nothing."""
+    asked = list(folder.run.get("overrides") or [])
+    swept = _siblings(folder).get("swept", {})
+    telling = [word for word in asked if word.lstrip("+").split("=")[0] in swept] or asked
+    return _shortened(" ".join(telling) or f"specexp {folder.run['digest']}", LONGEST_NAME)
+
+
+def color(folder: store.Folder) -> str:
+    """`#rrggbb`, another one for each cell of a sweep."""
+    cells = _siblings(folder).get("cells", [])
+    if folder.run["digest"] in cells:
+        place = cells.index(folder.run["digest"])
+        if place < len(PALETTE):
+            return PALETTE[place]
+    else:
+        place = int(folder.run["digest"][:6], 16)
+    # steps of the golden ratio never come close to an earlier hue
+    shades = colorsys.hls_to_rgb(place * 0.6180339887 % 1, 0.45, 0.65)
+    return "#" + "".join(f"{round(255 * shade):02x}" for shade in shades)
+
+
+def _siblings(folder: store.Folder) -> dict[str, Any]:
+    """sweep.json of the sweep that a cell is of; empty for a single run."""
+    if folder.run["kind"] != "cell":
+        return {}
+    try:
+        return files.read_json(folder.path.parent / "sweep.json")
+    except UserError:
+        return {}
+
+
+def note(folder: store.Folder, status: str) -> str:
+    """Markdown: what it was, how it ended, its numbers, how to have it again."""
+    member = {group: value_of(folder.config, group) for group in ("target", "draft", "rule", "cost")}
+    what = ", ".join(f"{group} {value}" for group, value in member.items() if value)
+    gamma = folder.config.get("gamma")
+    ended = f": {folder.run['reason']}" if folder.run.get("reason") else ""
+    return "\n\n".join(
+        [f"**{what}, γ = {gamma}** · {status}{ended}", *_numbers(folder.metrics or {}), *_again(folder.run)]
+    )
+
+
+def _numbers(metrics: Mapping[str, Any]) -> list[str]:
+    rows = [[key, interval(metrics, key)] for key in HEADLINES if metrics.get(key) is not None]
+    return [table(["metric", "value [95 % interval]"], rows)] if rows else []
+
+
+def interval(metrics: Mapping[str, Any], key: str) -> str:
+    """`4.018 [3.99, 4.04]`, or the number alone, or nothing."""
+    value, low, high = (metrics.get(key + end) for end in ("", "_low", "_high"))
+    if value is None or low is None or high is None:
+        return _short(value)
+    return f"{_short(value)} [{_short(low)}, {_short(high)}]"
+
+
+def _again(record: Mapping[str, Any]) -> list[str]:
+    alone = shlex.join(["python", "-m", "specexp", *(record.get("overrides") or [])])
+    lines = {"as typed": record.get("command"), "this run alone": alone if record["kind"] == "cell" else None}
+    typed = [f"{label}:\n\n    {line}" for label, line in lines.items() if line]
+    git = record.get("git") or {}
+    checkout = f"commit {git['commit']}{' and changes' if git.get('dirty') else ''}" if git.get("commit") else ""
+    version = f"specexp {(record.get('versions') or {}).get('specexp')}"
+    return [*typed, " · ".join(word for word in (version, checkout, f"config {record['digest']}") if word)]
+
+
+def sweep_note(sweep: store.Sweep) -> str:
+    """Markdown: the sweep's table, and how to have it again."""
+    header = [*sweep.swept, "status", "alpha", "tokens_per_step", "speedup", "gamma_best"]
+    rows = [_sweep_row(row, sweep.swept) for row in sweep.rows[:MOST_ROWS]]
+    left = len(sweep.rows) - MOST_ROWS
+    more = [f"and {left} more cells: sweep.csv"] if left > 0 else []
+    return "\n\n".join([table(header, rows), *more, *_again(sweep.run)])
+
+
+def _sweep_row(row: Mapping[str, Any], swept: Sequence[str]) -> list[str]:
+    return [
+        *(plain(row[key]) for key in swept),
+        row["status"] if not row["reason"] else f"{row['status']}: {_shortened(row['reason'], 80)}",
+        *(interval(row, key) for key in ("alpha", "tokens_per_step", "speedup")),
+        _short(row.get("gamma_best")),
+    ]
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
+
+
+def plain(value: Any) -> str:
+    """A value as text: a word as it is, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _short(value: Any) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _shortened(text: str, longest: int) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= longest else flat[: longest - 1] + "…"
