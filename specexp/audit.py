@@ -56,7 +56,7 @@ def small_worlds(seed: int, paths: int) -> list[tuple[str, Pair]]:
         ("p = q", p, p),
         ("q one-hot", p, one_hot),
         ("p one-hot", one_hot, p),
-        ("disjoint", one_hot, one_hot[::-1]),
+        ("disjoint", one_hot, np.roll(one_hot, 1, axis=0)),
     ]
     edges += [("q excludes a token of p", p, thinned), ("p excludes a token of q", thinned, p)]
     named = [(f"random world {i}", p, q) for i, (p, q) in enumerate(drawn)] + edges

@@ -5,7 +5,7 @@ verifies ``verified`` positions in one pass of the target? Without a draft nothi
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, runtime_checkable
 
 from specexp.values import Range
 
@@ -31,12 +31,24 @@ class Milliseconds:
 @dataclass(frozen=True)
 class Ratio:
     """c = time of a drafted token over time of a target pass: a step costs gamma c + 1 (Leviathan et al. 2022,
-    Theorem 3.8)."""
+    theorem 3.8). ``operations``: the same ratio of arithmetic operations, for what speculation costs in work."""
 
     ratio: Annotated[float, Range(0)] = 0.1
+    operations: Annotated[float, Range(0)] = 0.1
 
     def step(self, drafted: int, verified: int) -> float:
         return 1 + drafted * self.ratio
+
+    def operations_of_step(self, drafted: int, verified: int) -> float:
+        """Arithmetic operations of a step over those of one target token (Leviathan et al. 2022, theorem 3.11)."""
+        return drafted * self.operations + verified
+
+
+@runtime_checkable
+class CountsOperations(Protocol):
+    """A cost model that knows the work of a step beside its time."""
+
+    def operations_of_step(self, drafted: int, verified: int) -> float: ...
 
 
 COSTS = {"milliseconds": Milliseconds, "ratio": Ratio}

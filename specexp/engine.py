@@ -16,7 +16,7 @@ from specexp.models.pair import Pair, PairState
 from specexp.rounds import Floats, Ints, RandomStreams, Round, Rule
 from specexp.sampling import columns, draw, streams
 
-BLOCK_STEPS = 1024  # rows of a fresh block: its [rows, V] arrays stay in the cache at V = 20
+BLOCK_STEPS = 1536  # rows of a fresh block: at V = 20 its arrays stay in the cache (measured: benchmarks/README.md)
 BLOCK_CELLS = 2**17  # rows x V of a fresh block, so that a large vocabulary stays in memory
 BLOCK_TIME = 64  # steps of a persistent block
 WARM_UP = 64  # steps thrown away where the law of step starts is not known
@@ -137,16 +137,17 @@ def choose(stop_probs: Floats, uniforms: Floats) -> tuple[Ints, Ints]:
     """(path, kept), [B] each, drawn from ``stop_probs`` [B, K, G+1]; fewer kept tokens go with smaller uniforms."""
     paths = stop_probs.shape[1]
     index = draw(stop_probs.transpose(0, 2, 1).reshape(len(stop_probs), -1), uniforms)
-    return index % paths, index // paths
+    return (np.zeros_like(index), index) if paths == 1 else (index % paths, index // paths)
 
 
 def emit(drafts: Ints, path: Ints, kept: Ints, following: Ints) -> Ints:
     """[B, G+1]: the kept drafts of each row's path, the token that follows them, then -1."""
-    rows = np.arange(len(drafts))
-    tokens = np.full((len(drafts), drafts.shape[2] + 1), -1, dtype=np.int64)
-    tokens[:, :-1] = np.where(np.arange(drafts.shape[2]) < kept[:, None], drafts[rows, path], -1)
-    tokens[rows, kept] = following
-    return tokens
+    rows, length = np.arange(len(drafts)), drafts.shape[2]
+    chosen = drafts[:, 0] if drafts.shape[1] == 1 else drafts[rows, path]
+    tokens = np.full((length + 1, len(drafts)), -1, dtype=np.int64)  # rows are the fast axis in memory
+    np.copyto(tokens[:-1], chosen.T, where=np.arange(length)[:, None] < kept)
+    tokens[kept, rows] = following
+    return tokens.T
 
 
 def first_rows(step: Step, rows: int) -> Step:

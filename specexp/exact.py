@@ -76,8 +76,9 @@ class World:
         return float(self.survival_by_position(gamma).sum())
 
     def alpha(self) -> float:
-        """Mean of sum_x min(p, q) over the contexts that the target alone meets (Leviathan's alpha)."""
-        return float(np.minimum(self.target, self.draft).sum(-1) @ stationary(self.move(self.target)))
+        """Mean of sum_x min(p, q) over the contexts that the target alone meets (Leviathan's alpha): those where steps
+        start that draft nothing. A greedy rule's target is greedy by itself too."""
+        return float(np.minimum(self.target, self.draft).sum(-1) @ self.step_starts(0))
 
 
 def world(pair: Pair, rule: object) -> World | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from specexp.audit import audit, refuse_false_claim
 from specexp.build import Experiment
-from specexp.costs import speedup
+from specexp.costs import CountsOperations, speedup
 from specexp.curves import Curve, certain, replayed, scaled, tokens_by_gamma
 from specexp.distance import tv_distance, tv_noise_floor
 from specexp.enumeration import MOST_OUTCOMES, enumerate_steps
@@ -97,6 +97,7 @@ def single_numbers(experiment: Experiment, moments: Moments, curve: Curve) -> tu
         "tokens_per_step_exact": kinds["exact"],
         "speedup": scaled(best, speed(experiment, experiment.gamma)),
         **closed_forms(experiment, moments),
+        **operations(experiment, best),
     }
     gamma_best, speedup_best = best_gamma(experiment, curve)
     metrics: Metrics = {
@@ -144,6 +145,17 @@ def closed_forms(experiment: Experiment, moments: Moments) -> dict[str, Estimate
             lambda m: closed_form(m["overlap"] / m["contexts"], gamma) / (m["expected"] / m["counted"]) - 1
         )
     return {"tokens_per_step_closed_form": form, "closed_form_error": error}
+
+
+def operations(experiment: Experiment, tokens: Estimate) -> dict[str, Estimate]:
+    """Operations a token over those of plain decoding (Leviathan et al. 2022, theorem 3.11: (1 - alpha)(gamma c^ +
+    gamma + 1) / (1 - alpha^(gamma+1)) under the closed form), where the cost model counts them."""
+    if not isinstance(experiment.cost, CountsOperations) or tokens.value is None:
+        return {}
+    drafted = experiment.gamma * experiment.players.pair.paths
+    step = experiment.cost.operations_of_step(drafted, drafted + 1)
+    low, high = (None if bound is None else step / bound for bound in (tokens.high, tokens.low))
+    return {"operations_factor": Estimate(step / tokens.value, low, high)}
 
 
 def speed(experiment: Experiment, gamma: int) -> float:

@@ -15,7 +15,7 @@ from specexp.distance import TokenCounts, count_tokens
 from specexp.engine import Plan, Players, Step, walk
 from specexp.ranked import RankedSums, ranked_sums
 from specexp.rounds import Floats, Ints, Local
-from specexp.sampling import compact
+from specexp.sampling import compact, cumulative
 from specexp.statistics import Moments
 
 Progress = Callable[[int, int], None]
@@ -50,7 +50,8 @@ def observe(
     steps = _told(walk(players, gamma, plan, prompts), plan, progress)
     if players.pair.persistent:
         return _observe_requests(players, steps, gamma, plan)
-    return _observe_steps(players, steps, gamma, gamma_max if players.pair.target.constant else gamma)
+    one_context = players.pair.target.constant and isinstance(players.rule, Local)  # its powers reach any position
+    return _observe_steps(players, steps, gamma, max(gamma, gamma_max) if one_context else gamma)
 
 
 def _told(steps: Iterator[Step], plan: Plan, progress: Progress | None) -> Iterator[Step]:
@@ -113,7 +114,7 @@ def expected_survival(players: Players, step: Step, reach: int) -> Floats:
         return at_least[:, 1:]
     rates = acceptance(players.rule, step)
     by_position = np.broadcast_to(rates, (len(rates), reach)) if rates.shape[1] == 1 else rates[:, :reach]
-    return np.asarray(np.cumprod(by_position, axis=1))
+    return cumulative(np.asfortranarray(by_position), np.multiply)  # rows are the fast axis
 
 
 def acceptance(rule: Local, step: Step) -> Floats:

@@ -80,4 +80,5 @@ def closed_form(alpha: float, gamma: int) -> float:
 
 def closed_form_rows(alpha: float, gamma: int) -> Iterator[CurveRow]:
     """The same assumption's P(n tokens): alpha^(n-1) (1 - alpha), and alpha^gamma at n = gamma + 1."""
-    return token_rows([Survival("closed_form", gamma, _certain(np.asarray(alpha ** np.arange(gamma + 1), dtype=np.float64)))])
+    survival: Floats = np.array([alpha**i for i in range(gamma + 1)])
+    return token_rows([Survival("closed_form", gamma, _certain(survival))])

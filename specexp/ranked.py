@@ -11,6 +11,7 @@ looks at what the rule decided next: tokens after a rejection, accepted tokens, 
 """
 
 from dataclasses import dataclass, fields
+from functools import cache
 from math import pi, sqrt
 
 import numpy as np
@@ -42,6 +43,7 @@ class RankedSums:
         return RankedSums(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
+@cache
 def rank_cells(vocab: int) -> Ints:
     """[V]: the cell of each rank; the rank itself up to V = 32, geometric bins above."""
     ranks = np.arange(vocab)
@@ -107,8 +109,9 @@ def token_cells(key: Floats, tie_break: Floats) -> Ints:
     cells = np.empty((rows, vocab), dtype=np.int64)
     cells.ravel()[place] = rank_cells(vocab)[::-1]
     ranked = key.ravel()[place]
-    tied = (ranked[:, 1:] == ranked[:, :-1]).any(axis=-1)
-    if tied.any():
+    same = ranked[:, 1:] == ranked[:, :-1]
+    if same.any():
+        tied = same.any(axis=-1)
         cells[tied] = _tied_cells(key[tied], tie_break[tied])
     return cells
 
@@ -138,8 +141,8 @@ def _table(cells: Ints, p: Floats, weights: Floats, selection: Ints, hit: Ints) 
 
 def _support(p: Floats, weights: Floats, hit: Floats) -> tuple[int, int, float]:
     """Impossible and improbable tokens, and the improbable ones expected; ``hit`` is each emitted token's p."""
-    rare = p < RARE
-    expected = float(weights[np.nonzero(rare)[0]] @ p[rare])
+    contexts, tokens = np.nonzero(p < RARE)
+    expected = float(weights[contexts] @ p[contexts, tokens])
     return int((hit == 0).sum()), int((hit < RARE).sum()), expected
 
 

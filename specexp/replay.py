@@ -46,14 +46,12 @@ def replay(chances: Chances, rule: Replayable, gammas: tuple[int, ...], warm_up:
     the end of the text says nothing of the steady state. Exact given the texts; the texts are a sample, so intervals
     are over requests.
     """
-    longest = max(gammas)
-    survive = survival(chances, rule, longest)  # [R, T, longest+1]
-    stops = np.stack([stop_law(survive, gamma) for gamma in gammas], axis=2)  # [R, T, gammas, longest+1]
-    starts = step_starts(stops)  # [R, T, gammas]
+    survive = survival(chances, rule, max(gammas))  # [R, T, longest+1]
+    starts = step_starts(survive, gammas)  # [R, T, gammas]
     place = np.arange(chances.p.shape[1])[None, :, None]
     real = place < chances.lengths[:, None, None]
     counted = starts * (real & (place >= warm_up) & (place < chances.lengths[:, None, None] - np.array(gammas)))
-    emitted = (stops * np.arange(1, longest + 2)).sum(-1)  # [R, T, gammas]
+    emitted = np.cumsum(survive, axis=-1)[:, :, gammas]  # [R, T, gammas]: sum_{i<=gamma} P(at least i kept)
     kept = np.einsum("rtg,rti->rgi", counted, survive)
     return Replayed(tuple(gammas), (counted * emitted).sum(1), counted.sum(1), (starts * real).sum(1), kept)
 
@@ -75,19 +73,18 @@ def _shifted(values: Floats, places: int) -> Floats:
     return np.concatenate([values[:, places:], past], axis=1)
 
 
-def stop_law(survive: Floats, gamma: int) -> Floats:
-    """[..., longest+1]: P(exactly i drafts kept) at draft length ``gamma``, from P(at least i kept)."""
-    law = np.zeros_like(survive)
-    law[..., :gamma] = survive[..., :gamma] - survive[..., 1 : gamma + 1]
-    law[..., gamma] = survive[..., gamma]
-    return law
+def stop_law(survive: Floats, gammas: tuple[int, ...]) -> Floats:
+    """[R, gammas, longest+1]: P(exactly i drafts kept) at each draft length, from P(at least i kept) [R, longest+1]."""
+    kept, gamma = np.arange(survive.shape[1]), np.array(gammas)[:, None]
+    at_least = np.where(kept <= gamma, survive[:, None], 0.0)
+    return at_least - np.append(at_least[..., 1:], np.zeros_like(at_least[..., :1]), axis=-1)
 
 
-def step_starts(stops: Floats) -> Floats:
+def step_starts(survive: Floats, gammas: tuple[int, ...]) -> Floats:
     """[R, T, gammas]: the chance that a step starts at each token, the first one at 0."""
-    requests, tokens, gammas, reach = stops.shape
-    mass = np.zeros((requests, gammas, tokens + reach))
+    requests, tokens, reach = survive.shape
+    mass = np.zeros((requests, len(gammas), tokens + reach))
     mass[:, :, 0] = 1.0
-    for t in range(tokens):
-        mass[:, :, t + 1 : t + 1 + reach] += mass[:, :, t, None] * stops[:, t]
+    for t in range(tokens):  # the stop laws of all tokens at once would be T gammas longest numbers a request
+        mass[:, :, t + 1 : t + 1 + reach] += mass[:, :, t, None] * stop_law(survive[:, t], gammas)
     return mass[:, :, :tokens].transpose(0, 2, 1)

@@ -4,6 +4,8 @@ A stream is named by the run's seed, a role and a logical block, so that no draw
 another: runs of different rules and gammas meet the same contexts and the same drafts.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +23,9 @@ ROLES = {
     "target_matrix": 7,
     "draft_matrix": 8,
 }
+
+
+TINY = np.finfo(np.float64).tiny  # the least normal number
 
 
 def generator(seed: int, role: str, *key: int) -> np.random.Generator:
@@ -49,28 +54,28 @@ def draw(law: Floats, uniforms: Floats) -> Ints:
 
     A token of probability zero is never returned, whatever the uniform; the law need not be normalised. The count of
     cdf <= u * total grows with u, so a smaller index always means a smaller uniform.
-    Raises ValueError where a row has no positive finite total (all zero, or NaN).
+    Raises ValueError where a row has no positive finite total (all zero, or NaN; a denormal one counts as zero).
     """
     cdf = cumulative(compact(law))
     total = cdf[..., -1]
-    good = (total > 0) & (total < np.inf)
+    good = (total >= TINY) & (total < np.inf)
     if not good.all():
         raise ValueError(f"not a law: row {np.argwhere(~good)[0].tolist()} sums to {total[~good][0]}")
-    threshold = np.minimum(uniforms * total, np.nextafter(total, 0))  # u * total may round up to the total
+    threshold = uniforms * total  # below the total: u <= 1 - 2^-53, and that times a normal number rounds down
     below = (cdf <= threshold[..., None]).view(np.uint8)
     narrow = np.uint8 if law.shape[-1] < 256 else np.uint32  # a byte's sums run eight times faster, and overflow at 256
     return np.add.reduce(below, axis=-1, dtype=narrow).astype(np.int64)
 
 
-def cumulative(law: Floats) -> Floats:
-    """[..., V]: sums over the vocabulary from its first token, in order, whatever the layout in memory."""
+def cumulative(law: Floats, combine: np.ufunc = np.add) -> Floats:
+    """[..., V]: sums (or products) over the last axis from its first entry, in order, whatever the layout in memory."""
     vocab = law.shape[-1]
     if vocab > 64 or law.strides[-1] == law.itemsize:
-        return np.cumsum(law, axis=-1)
-    sums = law.copy(order="K")  # rows are the fast axis: add them up token by token
-    for token in range(1, vocab):
-        sums[..., token] += sums[..., token - 1]
-    return sums
+        return np.asarray(combine.accumulate(law, axis=-1))
+    by_token = law.copy(order="K").T  # rows are the fast axis: combine them token by token
+    for before, here in pairwise(by_token):
+        combine(here, before, out=here)
+    return by_token.T
 
 
 def columns(rng: np.random.Generator, rows: int, count: int) -> Floats:
@@ -85,11 +90,11 @@ def keyed_normals(window: Ints, vocab: int, seed: int) -> Floats:
     """
     from scipy.special import ndtri
 
-    key = np.full(window.shape[:-1], _mix(np.uint64(seed)), dtype=np.uint64)
+    key = np.full(window.shape[:-1], _mix(np.uint64(seed % 2**64)), dtype=np.uint64)
     for i in range(window.shape[-1]):
         key = _mix(key ^ window[..., i].astype(np.uint64))
     bits = _mix(key[..., None] + np.arange(1, vocab + 1, dtype=np.uint64) * _GOLDEN)
-    return np.asarray(ndtri(((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53))
+    return np.asarray(ndtri(((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52))  # never 0 nor 1: no infinity
 
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

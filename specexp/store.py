@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 
-from specexp import files, provenance, sweeps
+from specexp import files, provenance, replicates, sweeps
 from specexp.errors import UserError
 from specexp.records import CURVE_COLUMNS, CurveRow, Folder, Sweep, read_folder, read_run, read_sweep, status, status_of
 from specexp.records import is_busy as _is_busy
@@ -198,13 +198,27 @@ def write_bytes(folder: Path, name: str, data: bytes) -> Path:
 
 
 def write_sweep(folder: Path, swept: Mapping[str, Sequence[Any]], configs: Sequence[Mapping[str, Any]]) -> Path:
-    """Writes sweep.json and sweep.csv from the cells' configs, in sweep order, and from what their folders hold by now.
+    """Writes sweep.json, sweep.csv and, where seeds replicate, replicates.csv from the cells' configs, in sweep order,
+    and from what their folders hold by now.
 
     `swept`: {dotted key: values as given}. A cell without a folder was never started: its row says killed.
     """
     cells = [_cell_row(folder / digest(config), dict(config)) for config in configs]
     write_bytes(folder, "sweep.json", files.json_bytes(sweeps.sweep_content(folder.name, swept, cells)))
-    return write_bytes(folder, "sweep.csv", files.csv_bytes(*sweeps.sweep_table(list(swept), cells)))
+    header, lines = sweeps.sweep_table(list(swept), cells)
+    _write_replicates(folder, list(swept), [dict(zip(header, line, strict=True)) for line in lines])
+    return write_bytes(folder, "sweep.csv", files.csv_bytes(header, lines))
+
+
+def _write_replicates(folder: Path, swept: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """replicates.csv, a row for each combination that several seeds replicate; no file where none does."""
+    means = replicates.summary(swept, rows)
+    if not means:
+        (folder / "replicates.csv").unlink(missing_ok=True)
+        return
+    header = list(dict.fromkeys(key for mean in means for key in mean))
+    lines = [[mean.get(key) for key in header] for mean in means]
+    write_bytes(folder, "replicates.csv", files.csv_bytes(header, lines))
 
 
 def _cell_row(folder: Path, config: dict[str, Any]) -> sweeps.CellRow:

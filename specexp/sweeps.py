@@ -33,6 +33,25 @@ def value_of(config: Config, key: str) -> Any:
     return value.get("name") if isinstance(value, Mapping) else value
 
 
+def telling(configs: Sequence[Config]) -> list[str]:
+    """The dotted keys that tell cells apart, as few as will do: those that every cell has and on which they differ,
+    then, of the keys that only some members have, those without which two cells would look the same."""
+    leaves = [dict(flatten(config)) for config in configs]
+    keys = list(dict.fromkeys(key.removesuffix(".name") for leaf in leaves for key in leaf))
+    values = {key: [repr(value_of(config, key)) for config in configs] for key in keys}
+    shared = [key for key in keys if all(key in leaf or f"{key}.name" in leaf for leaf in leaves)]
+    found = [key for key in shared if len(set(values[key])) > 1]
+    for key in keys:
+        if key not in shared and _looks([*found, key], values) > _looks(found, values):
+            found.append(key)
+    return found
+
+
+def _looks(keys: Sequence[str], values: Mapping[str, Sequence[str]]) -> int:
+    """How many different cells these keys can tell."""
+    return len(set(zip(*(values[key] for key in keys), strict=True)))
+
+
 def common(configs: Sequence[Config]) -> dict[str, Any]:
     """The dotted keys, and their values, on which all configs agree."""
     if not configs:

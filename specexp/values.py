@@ -5,6 +5,7 @@ would be right.
 """
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import UnionType
@@ -13,6 +14,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from specexp.errors import UserError
 
 Member = TypeVar("Member")
+LARGEST = sys.float_info.max  # a whole number in the config may be larger
 WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", tuple: "a list"}
 
 
@@ -86,7 +88,7 @@ def _parts(hint: Any) -> tuple[type, tuple[Any, ...], bool]:
 def _converted(given: Any, kind: type) -> Any:
     """``given`` as ``kind``, or None where it is none: numbers are never read out of text, nor out of booleans."""
     if kind is float:
-        number = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+        number = isinstance(given, int | float) and not isinstance(given, bool) and abs(given) <= LARGEST
         return float(given) if number else None
     if kind is tuple:
         return _frozen(given) if isinstance(given, list | tuple) else None

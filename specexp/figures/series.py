@@ -26,6 +26,7 @@ class Line(NamedTuple):
     label: str  # "rule=token draft.order=3", empty where there is but one line
     look: dict[str, Any]
     points: Points
+    seeds: tuple[list[float], list[float]]  # (x, value) of each replicate, where there are several
 
 
 def axis_key(swept: Mapping[str, Sequence[Any]]) -> str | None:
@@ -65,33 +66,46 @@ def over_replicates(found: Sequence[Interval]) -> Interval:
 
 def gather(rows: Sequence[Cell], keys: Sequence[str], metric: str) -> dict[tuple[str, ...], Interval]:
     """The metric for each combination of ``keys``, in the table's order, replicates together."""
+    return {names: over_replicates(values) for names, values in by_combination(rows, keys, metric).items()}
+
+
+def by_combination(rows: Sequence[Cell], keys: Sequence[str], metric: str) -> dict[tuple[str, ...], list[Interval]]:
+    """The metric of each cell with a combination of ``keys``, in the table's order."""
     found: dict[tuple[str, ...], list[Interval]] = defaultdict(list)
     for row in rows:
         value = measured(row, metric)
         if value is not None:
             found[tuple(written(row.get(key)) for key in keys)].append(value)
-    return {names: over_replicates(values) for names, values in found.items()}
+    return found
 
 
 def lines(rows: Sequence[Cell], swept: Mapping[str, Sequence[Any]], axis: str, metric: str) -> list[Line]:
     """The sweep's lines for one metric, coloured by the first key and marked by the others."""
     keys = line_keys(swept, axis)
     curves: dict[tuple[str, ...], list[Sequence[float | None]]] = defaultdict(list)
-    for (*names, x), value in gather(rows, [*keys, axis], metric).items():
-        curves[tuple(names)].append((number(x), *value))
+    seeds: dict[tuple[str, ...], list[tuple[float, float]]] = defaultdict(list)
+    for (*names, x), values in by_combination(rows, [*keys, axis], metric).items():
+        curves[tuple(names)].append((number(x), *over_replicates(values)))
+        seeds[tuple(names)] += [(float(x), value) for value, _, _ in values if len(values) > 1]
     firsts = list(dict.fromkeys(names[:1] for names in curves))
     others = list(dict.fromkeys(names[1:] for names in curves))
     return [
-        Line(labelled(keys, names), line_look(firsts.index(names[:1]), others.index(names[1:]), len(others)), found)
+        Line(
+            labelled(keys, names),
+            line_look(firsts.index(names[:1]), others.index(names[1:]), len(others)),
+            found,
+            ([x for x, _ in seeds[names]], [value for _, value in seeds[names]]),
+        )
         for names, curve in curves.items()
         if (found := points(curve)) is not None
     ]
 
 
 def labelled(keys: Sequence[str], names: Sequence[str]) -> str:
-    """The combination as it would be typed, ``rule=token draft.order=3``; long values (paths, vectors) are cut."""
+    """The combination as it would be typed, ``rule=token draft.order=3``; long values (paths, vectors) are cut, and a
+    key that a member lacks, or left null, is not named."""
     short = [name if len(name) <= LONGEST_NAME else f"{name[:9]}…{name[10 - LONGEST_NAME :]}" for name in names]
-    return " ".join(f"{key}={name}" for key, name in zip(keys, short, strict=True))
+    return " ".join(f"{key}={name}" for key, name in zip(keys, short, strict=True) if name != "null")
 
 
 def line_look(first: int, other: int, others: int) -> dict[str, Any]:

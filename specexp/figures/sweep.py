@@ -1,15 +1,16 @@
 """The figures of a sweep: tokens per step and speedup over its cells, side by side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
+from specexp.figures.lossless import lossless_figure
 from specexp.figures.points import (
-    Floats,
     draw_best,
     draw_plain_decoding,
     draw_points,
@@ -33,7 +34,7 @@ from specexp.figures.series import (
 from specexp.figures.style import (
     COLUMN,
     DOUBLE,
-    DPI,
+    GREY,
     SKY,
     house_style,
     legend_above,
@@ -42,28 +43,21 @@ from specexp.figures.style import (
     sheet,
     write_note,
 )
+from specexp.figures.ticks import label_axis
 
 METRICS = {"tokens_per_step": "tokens per step", "speedup": "speedup (×)"}
-INCHES_PER_DIGIT = 0.055
-AXIS_LABELS = {
-    "gamma": "draft length γ (tokens)",
-    "gamma_max": "longest draft length γ_max (tokens)",
-    "draft.sigma": "noise of the draft's logits σ",
-    "draft.alpha": "acceptance α of the draft",
-    "steps": "steps",
-    "target.vocab": "vocabulary V (tokens)",
-    "cost.target_ms": "target's time for a call (ms)",
-    "cost.draft_ms": "draft's time for a token (ms)",
-    "cost.ratio": "draft's time over target's time",
-}
+FINDINGS = {"closed_form_error": "relative error of the closed form"}
+SMALL = 0.005  # an error of the closed form that is worth a figure
 
 
 class Sweep(NamedTuple):
-    """A sweep's cells that are done, its swept keys in the order given, and the note under its figures."""
+    """A sweep's cells that are done, its swept keys in the order given, the note under its figures, and the draft
+    length if all cells share one."""
 
     rows: list[Cell]
     swept: Mapping[str, Sequence[Any]]
     note: list[str]
+    gamma: float | None = None
 
 
 def draw_sweep(
@@ -83,15 +77,26 @@ def draw_sweep(
     done = [row for row in rows if row.get("status") == "done"]
     if not (formats and swept and done):
         return []
-    sweep = Sweep(done, swept, what_was_swept(rows, done, swept, fixed))
+    sweep = Sweep(done, swept, what_was_swept(rows, done, swept, fixed), number(fixed.get("gamma")))
     written_paths: list[Path] = []
     with house_style():
-        for metric in METRICS:
-            figure = comparison(sweep, metric)
-            if figure is not None:
-                write_note(figure, sweep.note)
-                written_paths += save(figure, folder / metric, formats, provenance)
+        for name, figure in figures(sweep):
+            write_note(figure, sweep.note)
+            written_paths += save(figure, folder / name, formats, provenance)
     return written_paths
+
+
+def figures(sweep: Sweep) -> Iterator[tuple[str, Figure]]:
+    """(file name, figure) of all that the sweep has numbers for."""
+    errors = [abs(number(row.get("closed_form_error")) or 0.0) for row in sweep.rows]
+    for metric in [*METRICS, *(FINDINGS if max(errors) >= SMALL else ())]:
+        figure = comparison(sweep, metric)
+        if figure is not None:
+            yield metric, figure
+    if any(key.split(".")[0] == "rule" for key in sweep.swept):
+        figure = lossless_figure(sweep.rows, list(sweep.swept))
+        if figure is not None:
+            yield "lossless", figure
 
 
 def what_was_swept(
@@ -104,18 +109,21 @@ def what_was_swept(
     steps = sorted({n for row in done if (n := number(row.get("steps", fixed.get("steps"))))})
     counted = " to ".join(f"{n:,.0f}" for n in dict.fromkeys([*steps[:1], *steps[-1:]]))
     seeds = len(set(map(written, swept.get("seed", [])))) if len(swept) > 1 else 0
-    bars = f"mean of {seeds} seeds, 95 % intervals over seeds" if seeds > 1 else "95 % intervals"
+    alike = len(done) == seeds * len({tuple(written(row.get(key)) for key in swept if key != "seed") for row in done})
+    over_seeds = f"mean of {seeds} seeds (dots), 95 % intervals over seeds{'' if alike else ' where there are several'}"
+    bars = over_seeds if seeds > 1 else "95 % intervals"
     missing = f"{len(rows) - len(done)} of {len(rows)} cells not done" if len(rows) > len(done) else ""
     return [", ".join(members), f"N = {counted} steps a cell" if counted else "", bars, missing]
 
 
 def comparison(sweep: Sweep, metric: str) -> Figure | None:
-    """One metric over all cells: lines where a number was swept, else bars by name."""
+    """One metric over all cells: lines where a number was swept, else, or where each has but one point, bars."""
     axis = axis_key(sweep.swept)
     if axis is not None:
         found = lines(sweep.rows, sweep.swept, axis, metric)
-        return line_figure(found, axis, metric) if found else None
-    keys = line_keys(sweep.swept, axis)
+        if len(found) < 2 or any(len(line.points.x) > 1 for line in found):
+            return line_figure(found, axis, metric, sweep.gamma) if found else None
+    keys = line_keys(sweep.swept, None)
     bars = [(labelled(keys, names), value) for names, value in gather(sweep.rows, keys, metric).items()]
     replicates = keys == ["seed"]
     if replicates and len(bars) > 1:
@@ -123,25 +131,41 @@ def comparison(sweep: Sweep, metric: str) -> Figure | None:
     return bar_figure(bars, metric, best=not replicates) if bars else None
 
 
-def line_figure(found: Sequence[Line], axis: str, metric: str) -> Figure:
-    """A line a combination; the legend stands beside the panel where there are several."""
+def line_figure(found: Sequence[Line], axis: str, metric: str, gamma: float | None) -> Figure:
+    """A line a combination; the legend stands beside the panel where there are several. ``gamma``: of all cells."""
     several = len(found) > 1
     figure, (axes,) = sheet(DOUBLE if several else COLUMN, max(2.7, 0.15 * len(found) + 0.9))
     for line in found:
         draw_points(axes, line.points, line.label or "this sweep", **line.look)
+        axes.plot(*line.seeds, ".", color=line.look["color"], markersize=4, alpha=0.5)
     label_axis(axes, axis, np.unique(np.concatenate([line.points.x for line in found])))
-    axes.set_ylabel(METRICS[metric])
+    axes.set_ylabel((METRICS | FINDINGS)[metric])
     if metric == "speedup":
         draw_plain_decoding(axes)
         mark_best(axes, found, axis)
+    elif metric in FINDINGS:
+        draw_no_error(axes)
     elif axis == "gamma":
         gammas = range(int(axes.dataLim.x0), int(axes.dataLim.x1) + 1)
         draw_reference(axes, gammas, top=1.5 * axes.dataLim.y1)
+    elif gamma is not None and gamma + 1 <= 1.5 * axes.dataLim.y1:
+        draw_ceiling(axes, gamma)
     if several:
         legend_beside(figure, axes, 1 + len(found) // 40)
     else:
         legend_above(axes, 2)
     return figure
+
+
+def draw_no_error(axes: Axes) -> None:
+    """The axis in percent, with its zero."""
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.axhline(0.0, color=GREY, linewidth=0.8, zorder=1)
+
+
+def draw_ceiling(axes: Axes, gamma: float) -> None:
+    """What a perfect draft gives: all drafted tokens and one more."""
+    axes.axhline(gamma + 1, color=GREY, linestyle=(0, (4, 2)), linewidth=0.8, label=f"ceiling γ + 1 = {gamma + 1:g}")
 
 
 def mark_best(axes: Axes, found: Sequence[Line], axis: str) -> None:
@@ -152,27 +176,6 @@ def mark_best(axes: Axes, found: Sequence[Line], axis: str) -> None:
     draw_best(axes, x, y, f"best: γ = {x:g}, {y:.2f} ×" if axis == "gamma" else f"best: {y:.2f} × at {x:g}")
 
 
-def label_axis(axes: Axes, axis: str, values: Floats) -> None:
-    """Ticks exactly at the swept values, on a logarithmic axis where they span much; crowded ones go unnamed."""
-    if values[0] > 0 and values[-1] >= 32 * values[0]:
-        axes.set_xscale("log")
-    axes.set_xlabel(AXIS_LABELS.get(axis, axis))
-    axes.set_xticks(values, named_where_room(axes, values))
-    axes.set_xticks([], minor=True)
-
-
-def named_where_room(axes: Axes, values: Floats) -> list[str]:
-    """The values' names, empty where a name would touch the one before it."""
-    places = axes.transData.transform(np.column_stack([values, np.ones_like(values)]))[:, 0] / DPI  # inches
-    names, free = [], -np.inf
-    for place, value in zip(places, values, strict=True):
-        half = 0.5 * INCHES_PER_DIGIT * len(written(value))
-        fits = place - half > free
-        names.append(written(value) if fits else "")
-        free = place + half + INCHES_PER_DIGIT / 2 if fits else free
-    return names
-
-
 def bar_figure(bars: Sequence[tuple[str, Interval]], metric: str, best: bool) -> Figure:
     """A bar a name, from top to bottom in the sweep's order; ``best`` asks for a star on the highest speedup."""
     figure, (axes,) = sheet(COLUMN if max(len(label) for label, _ in bars) < 30 else DOUBLE, 0.2 * len(bars) + 1.1)
@@ -181,7 +184,7 @@ def bar_figure(bars: Sequence[tuple[str, Interval]], metric: str, best: bool) ->
     axes.barh(heights.x, heights.value, 0.6, xerr=heights.reach, color=SKY, **whiskers(heights))
     axes.set_yticks(heights.x, [label for label, _ in bars])
     axes.invert_yaxis()
-    axes.set_xlabel(METRICS[metric])
+    axes.set_xlabel((METRICS | FINDINGS)[metric])
     axes.grid(visible=False, axis="y")
     if metric == "speedup":
         draw_plain_decoding(axes, upright=True)

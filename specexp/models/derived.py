@@ -15,8 +15,11 @@ from specexp.models.random import FreshState, RandomTarget
 from specexp.models.table import Table, contexts, softmax
 from specexp.models.window import WindowModel
 from specexp.rounds import Floats, Ints, RandomStreams
-from specexp.sampling import compact, keyed_normals
+from specexp.sampling import keyed_normals
 from specexp.values import OneOf, Range
+
+
+LOUD = 30.0  # noise of a larger sigma is added to logarithms, for its exponential may overflow
 
 
 @runtime_checkable
@@ -37,8 +40,13 @@ class Noise:
     paths: Annotated[int, Range(1)] = 1
 
     def derive(self, p: Floats, normals: Callable[[], Floats]) -> Floats:
-        with np.errstate(divide="ignore"):
-            return softmax(np.log(p) + self.sigma * normals())
+        noise = self.sigma * normals()
+        if self.sigma > LOUD:
+            with np.errstate(divide="ignore"):
+                return softmax(np.log(p) + noise)
+        weights = p * np.exp(noise, out=noise)
+        weights /= weights.sum(-1, keepdims=True)
+        return weights
 
 
 @dataclass(frozen=True)
@@ -66,20 +74,20 @@ class Alpha:
 
 
 def _least(p: Floats) -> Floats:
-    other = np.zeros(p.shape)
+    other = np.zeros_like(p)
     np.put_along_axis(other, p.argmin(-1)[..., None], 1.0, axis=-1)
     return other
 
 
 def _reversed(p: Floats) -> Floats:
     order = np.argsort(p, axis=-1, kind="stable")
-    other = np.empty(p.shape)
+    other = np.empty_like(p)
     np.put_along_axis(other, order, np.take_along_axis(p, order[..., ::-1], -1), axis=-1)
     return other
 
 
 def _uniform(p: Floats) -> Floats:
-    return np.full(p.shape, 1 / p.shape[-1])
+    return np.full_like(p, 1 / p.shape[-1])
 
 
 OTHERS: dict[str, Callable[[Floats], Floats]] = {"least": _least, "reversed": _reversed, "uniform": _uniform}
@@ -109,11 +117,10 @@ class FreshDerived:
         return self.laws(state, tokens)[:, :, -1]
 
     def laws(self, state: FreshState, tokens: Ints) -> Floats:
-        p = self.target.laws(state, tokens)
-        q = self.derivation.derive(
-            compact(p), lambda: compact(self.target.by_position(state.noise.__getitem__, tokens))
-        )
-        return np.broadcast_to(q, p.shape)
+        def column(position: int) -> Floats:  # one at a time, while it is in the cache
+            return self.derivation.derive(state.laws[position], lambda: state.noise[position])
+
+        return self.target.by_position(column, tokens)
 
     def advance(self, state: FreshState, tokens: Ints, lengths: Ints) -> FreshState:
         return self.target.advance(state, tokens, lengths)

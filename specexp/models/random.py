@@ -11,7 +11,6 @@ from typing import Annotated
 
 import numpy as np
 
-from specexp.models.table import softmax
 from specexp.rounds import Floats, Ints, RandomStreams
 from specexp.values import OneOf, Range
 
@@ -33,6 +32,13 @@ class Columns:
     def following(self) -> "Columns":
         """New columns of numbers of their own, however many of these were used."""
         return Columns(self._rng.spawn(1)[0], self._shape[1], self._shape[0], self._transform)
+
+
+def exponentiated(normals: Floats) -> Floats:
+    """[..., V]: the softmax of ``normals``, written over them; so small, they need no shift."""
+    weights = np.exp(normals, out=normals)
+    weights /= weights.sum(-1, keepdims=True)
+    return weights
 
 
 @dataclass(frozen=True)
@@ -63,16 +69,18 @@ class RandomTarget:
         """A new block of contexts, a row a prompt; what the prompts say is ignored."""
         rows = len(prompts)
         return FreshState(
-            Columns(random("context"), rows, self.vocab, softmax), Columns(random("noise"), rows, self.vocab)
+            Columns(random("context"), rows, self.vocab, exponentiated), Columns(random("noise"), rows, self.vocab)
         )
 
     def by_position(self, column: Callable[[int], Floats], tokens: Ints) -> Floats:
         """[B, K, n+1, V] of ``column(i)`` [B, V]: a view without copies over paths, and over positions too where a
         step has one context."""
         streams, paths, n = tokens.shape
-        used = 1 if self.constant else n + 1
-        stacked = np.stack([column(i).T for i in range(used)])  # [used, V, B]: rows stay the fast axis
-        return np.broadcast_to(stacked.transpose(2, 0, 1)[:, None], (streams, paths, n + 1, self.vocab))
+        if self.constant:
+            by_position = column(0)[:, None]
+        else:  # [n + 1, V, B] in memory: rows stay the fast axis
+            by_position = np.stack([column(i).T for i in range(n + 1)]).transpose(2, 0, 1)
+        return np.broadcast_to(by_position[:, None], (streams, paths, n + 1, self.vocab))
 
     def law(self, state: FreshState, tokens: Ints) -> Floats:
         """[B, K, V]: the law of position n, whatever the tokens."""

@@ -1,5 +1,8 @@
 """Verification rules, one idea a file; the table of members is below."""
 
-from specexp.rules.single import Greedy, Lenient, Token
+from typing import Any
 
-RULES = {"token": Token, "lenient": Lenient, "greedy": Greedy}
+from specexp.rules.single import Greedy, Lenient, Token
+from specexp.rules.wrong import Wrong
+
+RULES: dict[str, Any] = {"token": Token, "lenient": Lenient, "greedy": Greedy, "wrong": Wrong}

@@ -11,10 +11,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from specexp.rounds import Carry, Floats, Ints, Round, select
-from specexp.sampling import compact
+from specexp.sampling import TINY, compact, cumulative
 from specexp.values import OneOf, Range
-
-TINY = np.finfo(np.float64).tiny
 
 
 class SingleRule(ABC):
@@ -52,11 +50,11 @@ class SingleRule(ABC):
     def stop_probs(self, round: Round) -> Floats:
         """[B, 1, G+1]: P(n kept) = prod_{i<=n} chance_i (1 - chance_{n+1}); at the drafted length, the product."""
         p = compact(round.target_probs[:, :, : round.drafted])
-        chances = np.broadcast_to(self.chances(p, compact(round.draft_probs)), round.draft_probs.shape)
+        chances = self.chances(p, compact(round.draft_probs))  # one a step where all positions share a context
         keep = np.take_along_axis(chances, round.draft_tokens[..., None], -1)[..., 0]
-        keep = np.where(np.arange(round.drafted) < round.lengths[:, None, None], keep, 0.0)
+        keep *= np.arange(round.drafted) < round.lengths[:, None, None]
         ends = np.zeros((len(keep), 1, 1))
-        survive = np.cumprod(np.concatenate([ends + 1, keep], axis=-1), axis=-1)
+        survive = cumulative(np.concatenate([ends + 1, keep], axis=-1), np.multiply)
         return survive * (1 - np.concatenate([keep, ends], axis=-1))
 
     def next_probs(self, round: Round, path: Ints, stop: Ints) -> Floats:
@@ -82,8 +80,9 @@ def excess(p: Floats, q: Floats) -> Floats:
     over = np.maximum(p - q, 0.0)
     total = over.sum(-1, keepdims=True)
     if not (total > 0).all():
-        fallback = np.where((p >= q).any(-1, keepdims=True), np.where(p >= q, p, 0.0), p)
-        over = np.where(total > 0, over, fallback)
+        left = np.where(p >= q, p, 0.0)
+        left = np.where(left.any(-1, keepdims=True), left, p)  # none where each token that p has is given too much of
+        over = np.where(total > 0, over, left)
         total = over.sum(-1, keepdims=True)
     return over / total
 

@@ -1,0 +1,36 @@
+"""``python -m specexp``: the first word without ``=`` picks the command; without one it is ``run``."""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from specexp import endings
+
+COMMANDS = ("run", "list", "report", "ui", "sync")
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs one command line; the exit code: 0, 1 for a failure, 2 for bad input, 130 or 143 for an interruption."""
+    given = list(sys.argv[1:] if words is None else words)
+    return endings.exit_code(lambda: _picked(given)())
+
+
+def _picked(words: list[str]) -> Callable[[], int]:
+    first = words[0] if words and "=" not in words[0] and words[0][:1] not in "-~+" else "run"
+    rest = words[1:] if words[:1] == [first] else words
+    if first not in (*COMMANDS, "help"):
+        raise endings.unknown_command(first, COMMANDS)
+    if {"--help", "-h", "--version"} & set(rest) or first in ("list", "help"):
+        from specexp import pages
+
+        return lambda: pages.show(first, rest)
+    if first == "run":
+        from specexp import app
+
+        return lambda: app.run(rest)
+    from specexp import commands
+
+    return lambda: getattr(commands, first)(rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""Hydra without ``hydra.main``: the folder of configs, the loader that composes them, errors in our own words.
+
+The loader composes each cell of a sweep once and remembers it, so that after the sweep, whole or interrupted, its
+cells are known in their order whatever sweeper and launcher were used.
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+from hydra import version
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.hydra import Hydra
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import SearchPathQuery
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.object_type import ObjectType
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from specexp import overrides as words
+from specexp.configs import conf_dir
+from specexp.errors import UserError
+
+CONFIG = "config"
+
+
+class Loader(ConfigLoaderImpl):
+    """Hydra's loader; raises UserError in one line, and keeps the cells of a sweep in their order in ``cells``."""
+
+    def __init__(self, config_dir: str | None = None) -> None:
+        search_path = create_config_search_path(str(conf_dir()))
+        if config_dir is not None:
+            path = Path(config_dir).resolve()
+            if not path.is_dir():
+                raise UserError(f"--config-dir={config_dir}: no such folder; give one that holds groups, e.g. rule/")
+            search_path.prepend("command-line", f"file://{path}", SearchPathQuery(provider="schema"))
+        super().__init__(search_path)
+        self.cells: dict[tuple[str, ...], DictConfig] = {}
+        self.known_members: dict[str, list[str]] = {}
+
+    def load_configuration(
+        self,
+        config_name: str | None,
+        overrides: list[str],
+        run_mode: RunMode,
+        from_shell: bool = True,
+        validate_sweep_overrides: bool = True,
+    ) -> DictConfig:
+        given = words.parse(overrides)
+        if run_mode == RunMode.RUN and validate_sweep_overrides:
+            words.refuse_several(given)
+        if not any(override.key_or_group == "hydra.searchpath" for override in given):  # it brings members of its own
+            words.refuse_unknown(given, self.members)
+        try:
+            cfg = super().load_configuration(config_name, overrides, run_mode, from_shell, validate_sweep_overrides)
+        except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
+            raise UserError(words.explain(error, given, self._members_alone(given))) from error
+        words.refuse_foreign(cfg, self.top_keys())
+        return cfg
+
+    def members(self, group: str) -> list[str]:
+        """The members of a group, those of its folders as ``folder/name``; none where ``group`` is a mere key."""
+        if group not in self.known_members:
+            folders = self.repository.get_group_options(group, ObjectType.GROUP)
+            nested = [f"{folder}/{name}" for folder in folders for name in self.members(f"{group}/{folder}")]
+            self.known_members[group] = [*self.repository.get_group_options(group, ObjectType.CONFIG), *nested]
+        return self.known_members[group]
+
+    def _members_alone(self, given: Sequence[Override]) -> DictConfig | None:
+        """The config that the chosen members make by themselves; None where even they do not compose."""
+        members = [override.input_line for override in given if self.members(override.key_or_group)]
+        try:
+            return super().load_configuration(CONFIG, [line for line in members if line], RunMode.MULTIRUN)
+        except (HydraException, OmegaConfBaseException, yaml.YAMLError):
+            return None
+
+    def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+        """Composed once, when the sweeper checks its cells; a copy when the launcher asks, for it writes into it."""
+        key = tuple(sweep_overrides)
+        if key not in self.cells:
+            self.cells[key] = super().load_sweep_config(master_config, sweep_overrides)
+        return copy.deepcopy(self.cells[key])
+
+    def top_keys(self) -> list[str]:
+        """The keys that a config may have at its top: those of config.yaml and the groups of its defaults list."""
+        primary = yaml.safe_load((conf_dir() / "config.yaml").read_text(encoding="utf-8"))
+        groups = [key for entry in primary.pop("defaults") if isinstance(entry, dict) for key in entry]
+        return [*(key for key in groups if not key.startswith("override ")), *primary]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a launcher's worker gets: it composes its own cells, and needs nobody else's."""
+        return {**self.__dict__, "cells": {}}
+
+
+@contextmanager
+def hydra(config_dir: str | None = None) -> Iterator[Hydra]:
+    """Hydra on our configs, and on those of ``config_dir`` beside them; leaves Hydra's global state as it was."""
+    version.setbase("1.3")
+    before = HydraConfig.instance().cfg
+    try:
+        yield Hydra("specexp", Loader(config_dir))
+    finally:
+        HydraConfig.instance().cfg = before
+
+
+def compose(hydra: Hydra, overrides: list[str], mode: RunMode = RunMode.RUN) -> DictConfig:
+    """The config of ``overrides``, its ``hydra`` node included; UserError where they are wrong."""
+    cfg = hydra.compose_config(CONFIG, overrides, mode)
+    HydraConfig.instance().set_config(cfg)
+    return cfg

@@ -1,0 +1,62 @@
+"""The YAML files: where they are, and what each says of itself in its first two lines."""
+
+import itertools
+from pathlib import Path
+from typing import NamedTuple
+
+from specexp.errors import UserError
+
+GROUPS = ("target", "draft", "rule", "length", "cost", "tracking", "experiment")
+
+
+class Entry(NamedTuple):
+    """A YAML of a group: the command that its comment opens with, what the rest of that says it is, its keys."""
+
+    name: str
+    command: str
+    told: str
+    keys: list[str]
+
+
+def conf_dir() -> Path:
+    """The configs of this very code: a checkout's ``conf/`` where the package lies in one, else the wheel's copy.
+
+    A folder beside the package counts as a checkout only if its ``pyproject.toml`` is ours, so that neither a stale
+    copy in the package nor a foreign ``conf`` ever wins.
+    """
+    package = Path(__file__).parent
+    for folder in (package.parent / "conf", package / "conf"):
+        if (folder / "config.yaml").is_file() and (folder.parent == package or _is_ours(folder.parent)):
+            return folder
+    raise UserError(f"conf: no config.yaml beside or inside {package}; install specexp again")
+
+
+def _is_ours(checkout: Path) -> bool:
+    project = checkout / "pyproject.toml"
+    return project.is_file() and 'name = "specexp"' in project.read_text(encoding="utf-8").splitlines()
+
+
+def entries(group: str) -> list[Entry]:
+    """The YAMLs of a group by name; none where there is no such folder. A preset's own points, in a folder of its
+    name, are not among them."""
+    return [_entry(path) for path in sorted((conf_dir() / group).glob("*.yaml"))]
+
+
+def _entry(path: Path) -> Entry:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    top = itertools.takewhile(lambda line: line.startswith("#"), lines)
+    command, *told = [line.removeprefix("#").strip() for line in top if "@package" not in line]
+    keys = [line.partition(":")[0] for line in lines if line and line[0].isalpha() and not line.startswith("name:")]
+    return Entry(path.stem, command, " ".join(told), keys)
+
+
+def top_keys() -> list[tuple[str, str, str]]:
+    """(key, default, what it is) of each key at the config's top."""
+    lines = (conf_dir() / "config.yaml").read_text(encoding="utf-8").splitlines()
+    found = [line.partition(" # ") for line in lines if " # " in line and line[0].isalpha()]
+    return [(*_pair(line), told) for line, _, told in found]
+
+
+def _pair(line: str) -> tuple[str, str]:
+    key, _, default = line.partition(": ")
+    return key, default

@@ -1,0 +1,135 @@
+"""What a person sees: a run's short table, a sweep's rows, a bar while it works. Plain text where no terminal is.
+
+Progress goes to stderr and disappears; tables go to stdout. Rich is imported only where there is a terminal.
+"""
+
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from specexp import digits
+from specexp.records import Sweep
+
+Progress = Callable[[int, int], None]
+
+
+def complain(message: str) -> None:
+    """One line on stderr."""
+    print(f"specexp: {message}", file=sys.stderr)
+
+
+def show_run(metrics: Mapping[str, Any], config: Mapping[str, Any], places: Mapping[str, str]) -> None:
+    """Prints a run's table: what was run, its numbers, then ``places`` (where its files and its MLflow run are)."""
+    print(digits.headline(config))
+    gamma_max = config["gamma_max"] or max(config["gamma"], 16)
+    rows = digits.run_rows(metrics, gamma_max, is_lossy(config["rule"]["name"]))
+    _print_table(("", "", "95 % interval", ""), rows)
+    show_places(places)
+
+
+def show_sweep(sweep: Sweep, places: Mapping[str, str]) -> None:
+    """Prints a sweep's table, a row a cell, then ``places``."""
+    header, rows = digits.sweep_table(sweep, is_lossy)
+    wide = len(text_table([header, *rows]).partition("\n")[0])
+    if sys.stdout.isatty() and wide > shutil.get_terminal_size().columns:
+        _print_table(*digits.sweep_table(sweep, is_lossy, narrow=True), gap=1)
+    else:
+        _print_table(header, rows)
+    show_places(places)
+
+
+def is_lossy(rule: str | None) -> bool:
+    """Whether a rule says of itself that it is not lossless; of one that is no longer there nothing is said."""
+    from specexp.rules import RULES
+
+    return not getattr(RULES.get(str(rule)), "lossless", True)
+
+
+def show_places(places: Mapping[str, str]) -> None:
+    """Prints where things are, a line each; never wrapped, so that paths and addresses can be copied."""
+    width = max((len(name) for name in places), default=0)
+    for name, place in places.items():
+        print(f"{name:<{width}}  {place}")
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], gap: int = 2) -> None:
+    if not sys.stdout.isatty():
+        print(text_table([header, *rows]))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    for name in header:
+        table.add_column(name, no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console = Console(markup=False)
+    console.print(table, width=max(console.width, console.measure(table).maximum), soft_wrap=True)
+
+
+def text_table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns two spaces apart, as plain text."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+class Bar:
+    """The bars of a command at work: one over its cells, one inside the cell at hand."""
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self.live = RichProgress(*columns, console=Console(file=stream, markup=False), transient=True)
+        self.cells = self.live.add_task("cells", total=None, visible=False)
+        self.steps = self.live.add_task("steps", total=None, visible=False)
+
+    def over(self, done: int, total: int) -> None:
+        """Moves the bar over the cells."""
+        self.live.update(self.cells, completed=done, total=total, visible=total > 0)
+
+    def inside(self, done: int, total: int) -> None:
+        """Moves the bar inside the cell at hand, and hides it at its end."""
+        self.live.update(self.steps, completed=done, total=total, visible=done < total)
+
+
+_bar: Bar | None = None  # of this process: a launcher's workers have none, and are silent
+
+
+@contextmanager
+def bar(cells: Callable[[], tuple[int, int]] | None = None) -> Iterator[None]:
+    """Shows progress on stderr while the body works, if that is a terminal.
+
+    ``cells`` says (ended, planned); it is asked twice a second, as with some launchers the cells work elsewhere.
+    """
+    global _bar
+    if not sys.stderr.isatty():
+        yield
+        return
+    _bar = Bar(sys.stderr)
+    ended = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(_bar, cells, ended), daemon=True)
+    try:
+        with _bar.live:
+            watcher.start()
+            yield
+    finally:
+        ended.set()
+        watcher.join()
+        _bar = None
+
+
+def _watch(shown: Bar, cells: Callable[[], tuple[int, int]] | None, ended: threading.Event) -> None:
+    while cells is not None and not ended.wait(0.5):
+        shown.over(*cells())
+
+
+def inside() -> Progress | None:
+    """What a cell may call with (done, total); None where nobody would see it."""
+    return None if _bar is None else _bar.inside

@@ -1,0 +1,163 @@
+"""Numbers as a person reads them: sensible digits, the interval beside, the three ways of knowing never mixed."""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from specexp.records import Sweep
+from specexp.replicates import summary
+
+Metrics = Mapping[str, Any]
+Row = tuple[str, str, str, str]
+WAYS = (("exact", "_exact"), ("expected", "_expected"), ("sampled", ""))
+WORK = {"operations": "operations_factor"}  # of the cost models that count it
+ROUNDING = 1e-9  # an interval narrower than this part of its number is none
+ALARM = 0.01  # a p-value below this is called a difference
+
+
+def number(value: float | None, low: float | None = None, high: float | None = None) -> str:
+    """``value`` with the digits that its interval lets stand (the half-width's first, its first two below 3), else
+    four significant ones."""
+    if value is None:
+        return ""
+    if isinstance(value, int) or value == 0:
+        return str(value)
+    places = _places(abs(value), 4)
+    if low is not None and high is not None and high - low > ROUNDING * abs(value):
+        half = (high - low) / 2
+        places = _places(half, 2 if half / 10 ** math.floor(math.log10(half)) < 3 else 1)
+    return f"{value:.{min(places, 6)}f}"
+
+
+def _places(size: float, significant: int) -> int:
+    return max(0, significant - 1 - math.floor(math.log10(size)))
+
+
+def interval(metrics: Metrics, key: str) -> str:
+    """``[low, high]`` of a metric, empty where it has none."""
+    value, low, high = metrics.get(key), metrics.get(f"{key}_low"), metrics.get(f"{key}_high")
+    if value is None or low is None or high is None:
+        return ""
+    return f"[{number(low, low, high)}, {number(high, low, high)}]"
+
+
+def value(metrics: Metrics, key: str) -> str:
+    """A metric's number, with the digits of its interval."""
+    return number(metrics.get(key), metrics.get(f"{key}_low"), metrics.get(f"{key}_high"))
+
+
+def percent(part: float | None) -> str:
+    """A relative error with its sign."""
+    return "" if part is None else f"{part:+.2%}".replace("%", " %")
+
+
+def headline(config: Mapping[str, Any]) -> str:
+    """What was run, in one line."""
+    members = " ".join(f"{group}={config[group]['name']}" for group in ("target", "draft", "rule"))
+    return f"{members} gamma={config['gamma']} steps={config['steps']} seed={config['seed']}"
+
+
+def chance(value: float | None) -> str:
+    """A p-value; what is below 1e-12 is only called so."""
+    return "" if value is None else f"{value:.2g}" if value >= 1e-12 else "<1e-12"
+
+
+def run_rows(metrics: Metrics, gamma_max: int, lossy: bool) -> list[Row]:
+    """A run's table, a row each: name, value, interval, remark; a number that is null has no row.
+
+    ``gamma_max`` is where the curves by gamma end; of a ``lossy`` rule nobody expects the target's law.
+    """
+    rows = [
+        _row(metrics, "alpha", "alpha"),
+        *(_row(metrics, "tokens/step", f"tokens_per_step{end}", way) for way, end in WAYS),
+        _row(metrics, "closed form", "tokens_per_step_closed_form", _closed_form(metrics)),
+        _row(metrics, "speedup", "speedup", str(metrics.get("speedup_source") or "")),
+        _row(metrics, "operations", "operations_factor", "times those of plain decoding"),
+        _row(metrics, "best gamma", "gamma_best", _best(metrics, gamma_max)),
+        _row(metrics, "TV distance", "tv_distance", _floor(metrics)),
+        ("lossless", _equals(metrics), "", _verdict(metrics, lossy)),
+        *(_row(metrics, f"perplexity {model}", f"perplexity_{model}") for model in ("target", "draft")),
+    ]
+    return [row for row in rows if row[1]]
+
+
+def _row(metrics: Metrics, name: str, key: str, remark: str = "") -> Row:
+    return name, value(metrics, key), interval(metrics, key), remark
+
+
+def _closed_form(metrics: Metrics) -> str:
+    error = percent(metrics.get("closed_form_error"))
+    return f"error {error}" if error else ""
+
+
+def _floor(metrics: Metrics) -> str:
+    floor = value(metrics, "tv_noise_floor")
+    return f"a right rule shows {floor} at this size" if floor else ""
+
+
+def _best(metrics: Metrics, gamma_max: int) -> str:
+    best = metrics.get("gamma_best")
+    if best == 0:
+        return "do not speculate"
+    return f"speedup {value(metrics, 'speedup_best')}" + ("; raise gamma_max" if best == gamma_max else "")
+
+
+def _equals(metrics: Metrics) -> str:
+    shown = chance(metrics.get("lossless_pvalue"))
+    return f"p{'' if shown[:1] == '<' else '='}{shown}" if shown else ""
+
+
+def _verdict(metrics: Metrics, lossy: bool) -> str:
+    if lossy:
+        return "lossy by design"
+    seen = (metrics.get("lossless_pvalue") or 0.0) < ALARM
+    return "NOT lossless: not the target's law" if seen else "no difference seen"
+
+
+def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False) -> tuple[list[str], list[list[str]]]:
+    """(header, rows): the swept keys, the status, the numbers one compares; ``lossy`` judges a rule by its name.
+    Below the cells a row for each combination that several seeds replicate: its means, with intervals over seeds.
+
+    ``narrow``: tokens/step only the best of the ways to know them, an interval below its number.
+    """
+    rule = sweep.content["fixed"].get("rule.name")
+    ways = [(way, key) for way, end in WAYS if _any(sweep, key := f"tokens_per_step{end}")][: 1 if narrow else None]
+    columns: dict[str, Callable[[Metrics], str]] = {
+        **{key: partial(_plain, key=key) for key in sweep.swept},
+        "status": lambda row: str(row["status"]),
+        "alpha": partial(value, key="alpha"),
+        **{f"tokens/step {way}": partial(_with_interval, key=key) for way, key in ways},
+        "closed form": lambda row: percent(row.get("closed_form_error")),
+        **{name: partial(_with_interval, key=key) for name, key in WORK.items() if _any(sweep, key)},
+        "speedup": partial(_with_interval, key="speedup"),
+        "TV/floor": _ratio,
+        "p-value": lambda row: _lossless(row, lossy(row.get("rule", rule))),
+    }
+    means = [mean | {"seed": f"{mean['seeds']} seeds", "status": "mean"} for mean in summary(sweep.swept, sweep.rows)]
+    rows = [[show(row) for show in columns.values()] for row in [*sweep.rows, *means]]
+    if not narrow:
+        return list(columns), rows
+    return [name.replace(" ", "\n") for name in columns], [[cell.replace(" [", "\n[") for cell in row] for row in rows]
+
+
+def _lossless(row: Metrics, lossy: bool) -> str:
+    shown = chance(row.get("lossless_pvalue"))
+    return f"{shown} (lossy)" if lossy and shown else shown
+
+
+def _any(sweep: Sweep, key: str) -> bool:
+    return any(row.get(key) is not None for row in sweep.rows)
+
+
+def _with_interval(row: Metrics, key: str) -> str:
+    return f"{value(row, key)} {interval(row, key)}".strip()
+
+
+def _plain(row: Metrics, key: str) -> str:
+    return "" if row.get(key) is None else str(row[key])
+
+
+def _ratio(row: Metrics) -> str:
+    distance, floor = row.get("tv_distance"), row.get("tv_noise_floor")
+    return f"{distance / floor:.2f}" if distance is not None and floor else ""
