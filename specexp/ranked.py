@@ -93,9 +93,10 @@ def _selections(tokens: Ints, lengths: Ints) -> Ints:
 
 
 def _ratio(p: Floats, q: Floats) -> Floats:
-    """p/q, and -1 where q is 0: what is never drafted ranks last."""
-    with np.errstate(over="ignore"):
-        return np.divide(p, q, out=np.full_like(p, -1.0), where=q > 0)
+    """p/q, and -1 where q is 0: what is never drafted ranks last. Rounded to seven digits, so that ratios which are
+    equal in theory tie, and rounding does not rank them."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.divide(p, q, out=np.full_like(p, -1.0), where=q > 0).astype(np.float32).astype(np.float64)
 
 
 def token_cells(key: Floats, tie_break: Floats) -> Ints:

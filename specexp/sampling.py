@@ -94,7 +94,8 @@ def keyed_normals(window: Ints, vocab: int, seed: int) -> Floats:
     for i in range(window.shape[-1]):
         key = _mix(key ^ window[..., i].astype(np.uint64))
     bits = _mix(key[..., None] + np.arange(1, vocab + 1, dtype=np.uint64) * _GOLDEN)
-    return np.asarray(ndtri(((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52))  # never 0 nor 1: no infinity
+    uniforms = ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52  # never 0 nor 1: no infinity
+    return np.asarray(ndtri(uniforms))
 
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

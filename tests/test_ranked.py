@@ -157,7 +157,7 @@ def slow_sums(stream: Stream) -> tuple[Floats, Floats, Floats]:
     covariance = np.zeros((2, 3, vocab, vocab))
     for b, j in np.argwhere(stream.tokens >= 0):
         p, q = stream.reference[b, j], stream.draft[b, j]
-        ratio = [p[x] / q[x] if q[x] > 0 else -1 for x in range(vocab)]
+        ratio = [float(np.float32(p[x] / q[x])) if q[x] > 0 else -1 for x in range(vocab)]
         part = 0 if j == 0 else 1 if j < stream.lengths[b] else 2
         for r, keys in enumerate((list(zip(ratio, p, strict=True)), list(zip(p, ratio, strict=True)))):
             ranks = [sum(other > key for other in keys) for key in keys]
@@ -274,3 +274,17 @@ def test_improbable_tokens_are_counted_where_no_cell_can_hold_them():
     assert pvalues(stream) == {**dict.fromkeys(pvalues(stream)), "support": 1.0}
     stream.tokens[:20] = 3
     assert ranked_test(ranked_sums(*stream)).pvalue < 1e-6
+
+
+def test_ratios_that_are_equal_in_theory_are_not_ranked_by_rounding() -> None:
+    """q = p mixed with a one-hot law: every token but one has the same p/q, up to the last digits."""
+    rng = np.random.default_rng(7)
+    p = rng.dirichlet(np.ones(20), 200)
+    q = 0.8 * p
+    q[:, 0] += 0.2
+    nudged = q * (1 + rng.uniform(-1e-14, 1e-14, q.shape))
+    tokens = np.array([[rng.choice(20, p=row)] for row in p])
+    lengths = np.ones(200, dtype=np.int64)
+    sums = [ranked_sums(p[:, None], draft[:, None], tokens, lengths) for draft in (q, nudged)]
+    assert np.array_equal(sums[0].observed, sums[1].observed)
+    assert not np.array_equal(token_cells(p / q, p), token_cells(p / nudged, p))  # the ratios themselves would be

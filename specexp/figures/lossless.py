@@ -29,7 +29,7 @@ def lossless_figure(rows: Sequence[Cell], keys: Sequence[str]) -> Figure | None:
     ranked.set_yticks(places, [""] * len(places))
     pooled.set_xlabel("TV distance over its noise floor")
     ranked.set_xlabel(f"−log$_{{10}}$ p of the ranked test (≤ {FURTHEST})", parse_math=True)
-    draw_threshold(pooled, 1, "a right rule, on average", GREY)
+    draw_threshold(pooled, 1, "a right rule's mean", GREY)
     draw_threshold(ranked, -np.log10(ALARM), f"p = {ALARM}", BLACK)
     return figure
 

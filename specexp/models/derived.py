@@ -18,7 +18,6 @@ from specexp.rounds import Floats, Ints, RandomStreams
 from specexp.sampling import keyed_normals
 from specexp.values import OneOf, Range
 
-
 LOUD = 30.0  # noise of a larger sigma is added to logarithms, for its exponential may overflow
 
 

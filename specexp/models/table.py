@@ -14,7 +14,7 @@ from specexp.rounds import Floats, Ints
 from specexp.sampling import generator
 from specexp.values import Range
 
-SUM_TOLERANCE = 1e-6  # of a probability vector written by hand: .333333 three times is meant as a third
+SUM_TOLERANCE = 1e-5  # of a probability vector written with six digits: .333333 three times is meant as a third
 
 
 @dataclass(frozen=True)
