@@ -390,7 +390,7 @@ def test_seeds_beside_other_keys_are_replicates():
     _, low, high = bars_of(found)
     student = 4.302652729911275  # t of 2 degrees of freedom at .975, from tables
     assert (high - low) / 2 == pytest.approx([student * np.std(tokens[g], ddof=1) / np.sqrt(3) for g in (2, 4)])
-    assert "mean of 3 seeds, 95 % intervals over seeds" in sweep.what_was_swept(
+    assert "mean of 3 seeds (dots), 95 % intervals over seeds" in sweep.what_was_swept(
         rows, rows, {"seed": [0, 1, 2], "gamma": [2]}, {}
     )
 
