@@ -42,14 +42,8 @@ FAMILIES: dict[str, Mapping[str, Any]] = {
     "cost": COSTS,
 }
 
-# Which targets a draft goes with; a draft that is derived from the target's own law goes with all that have one.
-PARTNERS = {
-    "noise": ("random", "fixed", "bigram", "text"),
-    "alpha": ("random", "fixed", "bigram", "text"),
-    "fixed": ("fixed",),
-    "bigram": ("bigram",),
-    "text": ("text",),
-}
+# Which targets a draft model of its own goes with. One that is derived from the target's law goes with every target.
+PARTNERS = {"fixed": ("fixed",), "bigram": ("bigram",), "text": ("text",)}
 
 FRESH_REQUESTS = 1
 PERSISTENT_REQUESTS = 64
@@ -123,10 +117,10 @@ def member(family: str, node: Mapping[str, Any]) -> Any:
 def refuse_senseless(names: Mapping[str, str], members: Mapping[str, Any]) -> None:
     """Raises SenselessPair, saying why, for members that are right by themselves and make no sense together."""
     target, draft, rule = names["target"], names["draft"], names["rule"]
-    if target not in PARTNERS[draft]:
+    if target not in PARTNERS.get(draft, (target,)):
         raise SenselessPair(
             f"target={target} draft={draft}: a {draft} draft is a model of its own over a {draft} target's vocabulary; "
-            f"take draft={' or draft='.join(d for d, targets in PARTNERS.items() if target in targets)}"
+            f"take draft={' or draft='.join(d for d in DRAFTS if target in PARTNERS.get(d, (target,)))}"
         )
     paths, most = members["draft"].paths, members["rule"].max_paths
     if paths > most:

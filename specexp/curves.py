@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from specexp.build import Experiment
 from specexp.engine import WARM_UP
-from specexp.observe import Progress, observe
+from specexp.observe import Progress, expected_tokens, observe
 from specexp.replay import Replayed, replay
 from specexp.rounds import Local, Replayable
 from specexp.statistics import Estimate, Moments
@@ -64,7 +64,7 @@ def walked_tokens(experiment: Experiment, progress: Progress | None) -> list[Est
     if players.rule.prefix_stable and not players.pair.persistent:
         moments = observe(players, last, plan, last, progress=progress).moments
         return [fresh_tokens(moments, gamma) for gamma in range(last + 1)]
-    walks = (observe(players, gamma, plan, gamma, progress=progress).moments for gamma in range(last + 1))
+    walks = (expected_tokens(players, gamma, plan) for gamma in range(last + 1))
     return [moments.ratio("expected", "counted") for moments in walks]
 
 

@@ -13,6 +13,7 @@ Row = tuple[str, str, str, str]
 WAYS = (("exact", "_exact"), ("expected", "_expected"), ("sampled", ""))
 WORK = {"operations": "operations_factor"}  # of the cost models that count it
 ROUNDING = 1e-9  # an interval narrower than this part of its number is none
+PROVED = 1e-12  # a bias of no more than this is rounding
 ALARM = 0.01  # a p-value below this is called a difference
 
 
@@ -49,7 +50,9 @@ def value(metrics: Metrics, key: str) -> str:
 
 def percent(part: float | None) -> str:
     """A relative error with its sign."""
-    return "" if part is None else f"{part:+.2%}".replace("%", " %")
+    return (
+        "" if part is None else f"{part if abs(part) >= 5e-5 else 0.0:+.2%}".replace("%", " %").replace("+0.00", "0.00")
+    )
 
 
 def headline(config: Mapping[str, Any]) -> str:
@@ -77,6 +80,8 @@ def run_rows(metrics: Metrics, gamma_max: int, lossy: bool) -> list[Row]:
         _row(metrics, "best gamma", "gamma_best", _best(metrics, gamma_max)),
         _row(metrics, "TV distance", "tv_distance", _floor(metrics)),
         ("lossless", _equals(metrics), "", _verdict(metrics, lossy)),
+        ("exact bias", *_bias(metrics, "tv_exact"), "TV of the next tokens, every outcome summed"),
+        ("audit", *_bias(metrics, "audit_bias"), _trial(metrics)),
         *(_row(metrics, f"perplexity {model}", f"perplexity_{model}") for model in ("target", "draft")),
     ]
     return [row for row in rows if row[1]]
@@ -105,14 +110,26 @@ def _best(metrics: Metrics, gamma_max: int) -> str:
 
 def _equals(metrics: Metrics) -> str:
     shown = chance(metrics.get("lossless_pvalue"))
-    return f"p{'' if shown[:1] == '<' else '='}{shown}" if shown else ""
+    return f"p{'' if shown[:1] == '<' else '='}{shown}" if shown else "no test"
 
 
 def _verdict(metrics: Metrics, lossy: bool) -> str:
+    pvalue = metrics.get("lossless_pvalue")
+    if pvalue is None:
+        return "nothing is left to chance, and no token is impossible"
     if lossy:
-        return "lossy by design"
-    seen = (metrics.get("lossless_pvalue") or 0.0) < ALARM
-    return "NOT lossless: not the target's law" if seen else "no difference seen"
+        return "not claimed by this rule" + ("; a difference seen" if pvalue < ALARM else "")
+    return "NOT lossless: not the target's law" if pvalue < ALARM else "no difference seen"
+
+
+def _bias(metrics: Metrics, key: str) -> tuple[str, str]:
+    bias = metrics.get(key)
+    return ("" if bias is None else "0" if bias <= PROVED else number(bias)), ""
+
+
+def _trial(metrics: Metrics) -> str:
+    bias = metrics.get("audit_bias")
+    return "lossless in every small world" if bias is not None and bias <= PROVED else "the largest in small worlds"
 
 
 def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False) -> tuple[list[str], list[list[str]]]:
@@ -131,6 +148,8 @@ def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False
         "closed form": lambda row: percent(row.get("closed_form_error")),
         **{name: partial(_with_interval, key=key) for name, key in WORK.items() if _any(sweep, key)},
         "speedup": partial(_with_interval, key="speedup"),
+        "best gamma": partial(_plain, key="gamma_best"),
+        **({"exact bias": lambda row: _bias(row, "tv_exact")[0]} if _any(sweep, "tv_exact") else {}),
         "TV/floor": _ratio,
         "p-value": lambda row: _lossless(row, lossy(row.get("rule", rule))),
     }

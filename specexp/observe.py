@@ -54,6 +54,22 @@ def observe(
     return _observe_steps(players, steps, gamma, max(gamma, gamma_max) if one_context else gamma)
 
 
+def expected_tokens(players: Players, gamma: int, plan: Plan) -> Moments:
+    """The moments of ``counted`` steps and their ``expected`` tokens along a walk, and no more: for one point of a
+    curve. Units as in ``observe``."""
+    names, one_unit = ("counted", "expected"), players.pair.persistent
+    sums = Moments.of(names, np.zeros((0, 2)))
+    units = np.zeros((plan.requests, 2))
+    for step in walk(players, gamma, plan):
+        expected = 1 + expected_survival(players, step, gamma).sum(1)
+        both = np.column_stack([np.ones(len(expected)), expected])
+        if one_unit:
+            units += both
+        else:
+            sums += Moments.of(names, both)
+    return Moments.of(names, units) if one_unit else sums
+
+
 def _told(steps: Iterator[Step], plan: Plan, progress: Progress | None) -> Iterator[Step]:
     done = 0
     for step in steps:

@@ -15,7 +15,7 @@ specexp: experiments on speculative decoding, exact where that is possible and h
   python -m specexp report FOLDER ...          figures and tables again, from the files, nothing re-run
   python -m specexp list                       the members of every group, a line each
   python -m specexp ui [port=5000]             the MLflow UI where the runs are
-  python -m specexp sync                       MLflow brought up to date from the files
+  python -m specexp sync                       MLflow brought up to date from the files, of tracking=none too
 """
 
 FLAGS = """\
@@ -33,7 +33,7 @@ EXAMPLES = """\
 Examples
   python -m specexp
   python -m specexp -m gamma=1,2,4,8
-  python -m specexp -m target=text draft=text draft.order=2,3,4 rule=token,lenient gamma=1,2,4,8
+  python -m specexp -m target=text draft=text draft.order=2,3,4 gamma=1,2,4,8
   python -m specexp target=fixed target.probs=[0.4,0.3,0.2,0.1] draft=fixed draft.probs=[0.1,0.2,0.3,0.4]
   python -m specexp steps=200 figures=none tracking=none
 """

@@ -63,11 +63,12 @@ def of_sweep(sweep: store.Sweep, status: str) -> Content:
         state: sum(row["status"] == state for row in sweep.rows) for state in ("done", "failed", "skipped", "killed")
     }
     state = "killed" if status == "killed" else "failed" if counts["failed"] else "done"
-    name = {"mlflow.runName": f"sweep {sweep.content['name']}", "mlflow.note.content": wording.sweep_note(sweep)}
+    named = {"mlflow.runName": wording.sweep_name(sweep), "mlflow.runColor": wording.SUMMARY_COLOR}
+    note = {"mlflow.note.content": wording.sweep_note(sweep)}
     summary: dict[str, Any] = {f"cells_{key}": count for key, count in counts.items()} | best_cell(sweep.rows)
     return Content(
         identity=_identity(sweep.path, sweep.run),
-        tags=_tags(sweep.run, state) | name,
+        tags=_tags(sweep.run, state) | named | note,
         params={key: wording.plain(v) for key, v in sweep.content.get("fixed", {}).items() if _is_param(v)},
         points=[Point(key, float(value), 0) for key, value in summary.items() if _is_number(value)],
         end_state=END_STATES[state],

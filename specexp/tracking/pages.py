@@ -1,7 +1,7 @@
 """MLflow's pages: links that open on the charts, and the server that shows them.
 
 A fresh MLflow UI opens on an empty page for chat traces; `workflowType` and `compareRunsMode` in the address bring up
-the charts of training runs.
+the charts of training runs. `searchFilter` is there even if empty, else a browser's last one stays.
 """
 
 import json
@@ -17,6 +17,7 @@ from specexp.errors import UserError
 from specexp.tracking.settings import Settings
 
 HOST, PORT, PORTS_TRIED = "127.0.0.1", 5000, 20
+TRAINING = "machine_learning"
 
 
 class Links(NamedTuple):
@@ -31,13 +32,13 @@ def links(
 ) -> Links:
     """Addresses in the MLflow UI: the server's, or for a database that of `python -m specexp ui`."""
     base = settings.shown if settings.is_server else f"http://{HOST}:{port}"
-    asked = {"workflowType": "machine_learning", "compareRunsMode": "CHART"}
-    if sweep:
-        asked["searchFilter"] = f"tags.`specexp.sweep` = '{sweep}' and tags.`specexp.kind` = 'cell'"
-    runs, experiments = (quote(json.dumps(ids, separators=(",", ":"))) for ids in (list(run_ids), [experiment_id]))
+    cells = f"tags.`specexp.sweep` = '{sweep}' and tags.`specexp.kind` = 'cell'" if sweep else ""
+    charts = {"workflowType": TRAINING, "compareRunsMode": "CHART", "searchFilter": cells}
+    runs, experiments = (json.dumps(ids, separators=(",", ":")) for ids in (list(run_ids), [experiment_id]))
+    compared = {"runs": runs, "experiments": experiments, "workflowType": TRAINING}
     return Links(
-        chart=f"{base}/#/experiments/{experiment_id}/runs?{urlencode(asked, quote_via=quote)}",
-        compare=f"{base}/#/compare-runs?runs={runs}&experiments={experiments}",
+        chart=f"{base}/#/experiments/{experiment_id}/runs?{urlencode(charts, quote_via=quote)}",
+        compare=f"{base}/#/compare-runs?{urlencode(compared, quote_via=quote)}",
     )
 
 
@@ -55,7 +56,14 @@ def ui(root: Path, settings: Settings, port: int | None = None) -> None:
     chosen = PORT if resolved.is_server else free_port(port)
     print(f"MLflow: {links(resolved, experiment_id, port=chosen).chart}", flush=True)
     if not resolved.is_server:
+        print(told(chosen), flush=True)
         os.execve(sys.executable, server_command(resolved, chosen), server_environment())
+
+
+def told(port: int) -> str:
+    """What to know about the server: how it ends, and how MLflow's own panel and another port are dealt with."""
+    other = f"\nThe links that runs print say {PORT}: here it is {port}." if port != PORT else ""
+    return f"Up in about ten seconds; Ctrl-C ends it. MLflow's assistant panel stays away once it is closed (×).{other}"
 
 
 def _experiment_id(settings: Settings) -> str:
@@ -80,9 +88,13 @@ def free_port(asked: int | None) -> int:
 
 def server_command(settings: Settings, port: int) -> list[str]:
     """The lean server's arguments: one worker, this machine only, files read where the runs put them."""
-    store = ["--backend-store-uri", str(settings.uri), "--default-artifact-root", str(settings.artifacts)]
+    uri = str(settings.uri)
+    store = ["--backend-store-uri", uri, "--registry-store-uri", uri]
+    store += ["--default-artifact-root", str(settings.artifacts)]
     where = ["--host", HOST, "--port", str(port), "--workers", "1", "--no-serve-artifacts"]
-    where += ["--uvicorn-opts", "--log-level warning"]  # not a line on the terminal for each request
+    # Not a line on the terminal for each request. The life span sweeps up after MLflow's assistant, and nothing else;
+    # with it, Ctrl-C ends in a traceback of uvicorn's.
+    where += ["--uvicorn-opts", "--log-level warning --lifespan off"]
     return [sys.executable, "-m", "mlflow", "server", *store, *where]
 
 

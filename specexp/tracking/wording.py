@@ -6,14 +6,20 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from specexp import files, store
+from specexp import digits, files, store
 from specexp.errors import UserError
 from specexp.sweeps import value_of
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; MLflow's own choice gives two runs the same.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
-HEADLINES = ("alpha", "acceptance_rate", "tokens_per_step", "tokens_per_step_closed_form", "speedup", "gamma_best")
-LONGEST_NAME, MOST_ROWS = 120, 40
+SUMMARY_COLOR = "#999999"
+HEADLINES = (
+    *("alpha", "acceptance_rate", "tokens_per_step", "tokens_per_step_expected", "tokens_per_step_exact"),
+    *("tokens_per_step_closed_form", "speedup", "gamma_best", "tv_distance", "tv_noise_floor", "lossless_pvalue"),
+)
+COMPARED = ("alpha", "tokens_per_step", "speedup", "gamma_best", "lossless_pvalue")
+LONGEST_NAME, LONGEST_LIST, MOST_ROWS = 120, 80, 40
+GAP = "\u00a0" * 3  # no-break spaces, as MLflow sets the columns of a table without any room between them
 
 
 def name(folder: store.Folder) -> str:
@@ -22,6 +28,16 @@ def name(folder: store.Folder) -> str:
     swept = _siblings(folder).get("swept", {})
     telling = [word for word in asked if word.lstrip("+").split("=")[0] in swept] or asked
     return _shortened(" ".join(telling) or f"specexp {folder.run['digest']}", LONGEST_NAME)
+
+
+def sweep_name(sweep: store.Sweep) -> str:
+    """`sweep gamma=1,2,4,8 · NAME`; what was swept comes first, as MLflow's lists cut names after twenty letters."""
+    return f"sweep {_swept(sweep)} · {sweep.content['name']}"
+
+
+def _swept(sweep: store.Sweep) -> str:
+    lists = (f"{key}={','.join(map(plain, values))}" for key, values in sweep.content["swept"].items())
+    return _shortened(" ".join(lists), LONGEST_LIST) or "of one cell"
 
 
 def color(folder: store.Folder) -> str:
@@ -49,14 +65,13 @@ def _siblings(folder: store.Folder) -> dict[str, Any]:
 
 
 def note(folder: store.Folder, status: str) -> str:
-    """Markdown: what it was, how it ended, its numbers, how to have it again."""
+    """Markdown: what it was, how it ended, how to have it again (MLflow hides what comes after), its numbers."""
     member = {group: value_of(folder.config, group) for group in ("target", "draft", "rule", "cost")}
     what = ", ".join(f"{group} {value}" for group, value in member.items() if value)
     gamma = folder.config.get("gamma")
     ended = f": {folder.run['reason']}" if folder.run.get("reason") else ""
-    return "\n\n".join(
-        [f"**{what}, γ = {gamma}** · {status}{ended}", *_numbers(folder.metrics or {}), *_again(folder.run)]
-    )
+    told = f"**{what}, γ = {gamma}** · {status}{ended}"
+    return "\n\n".join([told, _again(folder.run), *_numbers(folder.metrics or {}), _origin(folder.run)])
 
 
 def _numbers(metrics: Mapping[str, Any]) -> list[str]:
@@ -65,54 +80,53 @@ def _numbers(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def interval(metrics: Mapping[str, Any], key: str) -> str:
-    """`4.018 [3.99, 4.04]`, or the number alone, or nothing."""
-    value, low, high = (metrics.get(key + end) for end in ("", "_low", "_high"))
-    if value is None or low is None or high is None:
-        return _short(value)
-    return f"{_short(value)} [{_short(low)}, {_short(high)}]"
+    """`4.02 [3.99, 4.04]`, or the number alone, or nothing."""
+    if key == "lossless_pvalue":
+        return digits.chance(metrics.get(key))
+    return f"{digits.value(metrics, key)} {digits.interval(metrics, key)}".strip()
 
 
-def _again(record: Mapping[str, Any]) -> list[str]:
+def _again(record: Mapping[str, Any]) -> str:
     alone = shlex.join(["python", "-m", "specexp", *(record.get("overrides") or [])])
-    lines = {"as typed": record.get("command"), "this run alone": alone if record["kind"] == "cell" else None}
-    typed = [f"{label}:\n\n    {line}" for label, line in lines.items() if line]
+    typed = record.get("command") or alone
+    return f"`{alone}` · its sweep: `{typed}`" if record["kind"] == "cell" else f"`{typed}`"
+
+
+def _origin(record: Mapping[str, Any]) -> str:
     git = record.get("git") or {}
     checkout = f"commit {git['commit']}{' and changes' if git.get('dirty') else ''}" if git.get("commit") else ""
     version = f"specexp {(record.get('versions') or {}).get('specexp')}"
-    return [*typed, " · ".join(word for word in (version, checkout, f"config {record['digest']}") if word)]
+    return " · ".join(word for word in (version, checkout, f"config {record['digest']}") if word)
 
 
 def sweep_note(sweep: store.Sweep) -> str:
-    """Markdown: the sweep's table, and how to have it again."""
-    header = [*sweep.swept, "status", "alpha", "tokens_per_step", "speedup", "gamma_best"]
+    """Markdown: what was swept, the table, how to have it again."""
+    done = sum(row["status"] == "done" for row in sweep.rows)
+    told = f"**{_swept(sweep)}** · {done} of {len(sweep.rows)} cells done"
     rows = [_sweep_row(row, sweep.swept) for row in sweep.rows[:MOST_ROWS]]
     left = len(sweep.rows) - MOST_ROWS
     more = [f"and {left} more cells: sweep.csv"] if left > 0 else []
-    return "\n\n".join([table(header, rows), *more, *_again(sweep.run)])
+    shown = table([*sweep.swept, "status", *COMPARED], rows)
+    return "\n\n".join([told, shown, *more, _again(sweep.run), _origin(sweep.run)])
 
 
 def _sweep_row(row: Mapping[str, Any], swept: Sequence[str]) -> list[str]:
     return [
         *(plain(row[key]) for key in swept),
         row["status"] if not row["reason"] else f"{row['status']}: {_shortened(row['reason'], 80)}",
-        *(interval(row, key) for key in ("alpha", "tokens_per_step", "speedup")),
-        _short(row.get("gamma_best")),
+        *(interval(row, key) for key in COMPARED),
     ]
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines)
+    top, *below = ([text.replace("|", "\\|") + GAP for text in line] for line in (header, *rows))
+    return "\n".join(f"| {' | '.join(line)} |" for line in (top, ["---"] * len(header), *below))
 
 
 def plain(value: Any) -> str:
     """A value as text: a word as it is, all else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _short(value: Any) -> str:
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _shortened(text: str, longest: int) -> str:
