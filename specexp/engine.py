@@ -54,7 +54,6 @@ class Step:
     """One verified round of each of B streams, and what came out of it."""
 
     round: Round
-    draft_laws: Floats  # [B, K, G+1, V]: q at every position, the one after the draft too
     stop_probs: Floats  # [B, K, G+1]
     path: Ints  # [B]
     kept: Ints  # [B]: drafted tokens that were kept
@@ -123,14 +122,14 @@ def _draft_uniforms(random: RandomStreams, rows: int, gamma: int, paths: int) ->
 def verify(players: Players, state: PairState, gamma: int, drafts: Floats, verifies: Floats) -> Step:
     """One round of each row of ``state``: propose with ``drafts`` [B, K, G], verify with ``verifies`` [B, 2]."""
     pair, rule = players.pair, players.rule
-    tokens, draft_laws = pair.propose(state, drafts)
+    tokens, draft_probs = pair.propose(state, drafts)
     owner = np.broadcast_to(np.arange(tokens.shape[1])[:, None], tokens.shape)
     lengths = players.length.lengths(gamma, len(tokens))
-    round = Round(tokens, draft_laws[:, :, :-1], pair.target_laws(state, tokens), owner, lengths)
+    round = Round(tokens, draft_probs, pair.target_laws(state, tokens), owner, lengths)
     stop_probs = rule.stop_probs(round)
     path, kept = choose(stop_probs, verifies[:, 0])
     following = draw(rule.next_probs(round, path, kept), verifies[:, 1])
-    return Step(round, draft_laws, stop_probs, path, kept, emit(tokens, path, kept, following))
+    return Step(round, stop_probs, path, kept, emit(tokens, path, kept, following))
 
 
 def choose(stop_probs: Floats, uniforms: Floats) -> tuple[Ints, Ints]:
@@ -156,6 +155,4 @@ def first_rows(step: Step, rows: int) -> Step:
         return step
     r = step.round
     cut = Round(r.draft_tokens[:rows], r.draft_probs[:rows], r.target_probs[:rows], r.owner[:rows], r.lengths[:rows])
-    return Step(
-        cut, step.draft_laws[:rows], step.stop_probs[:rows], step.path[:rows], step.kept[:rows], step.tokens[:rows]
-    )
+    return Step(cut, step.stop_probs[:rows], step.path[:rows], step.kept[:rows], step.tokens[:rows])

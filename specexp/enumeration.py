@@ -11,7 +11,7 @@ import numpy as np
 from specexp.engine import Players
 from specexp.models.pair import Pair, contexts_of
 from specexp.models.table import contexts
-from specexp.rounds import Floats, Ints, Round, Rule
+from specexp.rounds import Floats, Ints, Round, Rule, reference_law
 
 MOST_OUTCOMES = 1_000_000
 
@@ -91,10 +91,10 @@ def every_round(pair: Pair, numbers: Ints, gamma: int) -> tuple[Round, Floats]:
     drafts = drafts.reshape(len(drafts), pair.paths, gamma)
     tokens = np.tile(drafts, (len(numbers), 1, 1))
     state = pair.start(np.repeat(numbers, len(drafts), axis=0), _no_randomness)
-    draft_probs = pair.draft_laws(state, tokens)[:, :, :gamma]
+    draft_probs = pair.draft_laws(state, tokens)
     owner = np.broadcast_to(np.arange(pair.paths)[:, None], tokens.shape)
     lengths = np.full(len(tokens), gamma)
-    weight = np.take_along_axis(draft_probs, tokens[..., None], -1).prod((1, 2, 3))
+    weight = np.take_along_axis(draft_probs[:, :, :gamma], tokens[..., None], -1).prod((1, 2, 3))
     return Round(tokens, draft_probs, pair.target_laws(state, tokens), owner, lengths), weight
 
 
@@ -110,10 +110,8 @@ def _add(law: Floats, rule: Rule, round: Round, chance: Floats, path: int, kept:
 
 def _reference(players: Players, numbers: Ints) -> Floats:
     """[S, V]: the law that the rule claims for the token after each context."""
-    tokens = np.zeros((len(numbers), players.pair.paths, 1), dtype=np.int64)
-    state = players.pair.start(numbers, _no_randomness)
-    p, q = players.pair.target_laws(state, tokens), players.pair.draft_laws(state, tokens)[:, :, :1]
-    return players.rule.reference(Round(tokens, q, p, tokens, np.ones(len(numbers), dtype=np.int64)))[:, 0, 0]
+    p, q = players.pair.next_laws(players.pair.start(numbers, _no_randomness), len(numbers))
+    return reference_law(players.rule, p, q)
 
 
 def _no_randomness(role: str) -> np.random.Generator:

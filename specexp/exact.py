@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from specexp.models.pair import Pair, contexts_of
-from specexp.rounds import Floats, Ints, Local
+from specexp.rounds import Floats, Ints, Local, reference_law
 
 MOST_CONTEXTS = 512
 
@@ -61,7 +61,7 @@ class World:
         for _ in range(gamma):
             kernel += power @ self.replaced
             power = power @ self.kept
-        return kernel + power @ self.move(self.rule.bonus(self.target))
+        return kernel + power @ self.move(self.rule.bonus(self.target, self.draft))
 
     def step_starts(self, gamma: int) -> Floats:
         """[S]: the long-run law of the contexts in which steps start."""
@@ -76,9 +76,10 @@ class World:
         return float(self.survival_by_position(gamma).sum())
 
     def alpha(self) -> float:
-        """Mean of sum_x min(p, q) over the contexts that the target alone meets (Leviathan's alpha): those where steps
-        start that draft nothing. A greedy rule's target is greedy by itself too."""
-        return float(np.minimum(self.target, self.draft).sum(-1) @ self.step_starts(0))
+        """Mean of sum_x min(p, q) over the contexts that the target alone meets (Leviathan's alpha), decoded by the law
+        that the rule's stream should have: a greedy rule's target is greedy by itself too."""
+        met = stationary(self.move(reference_law(self.rule, self.target, self.draft)))
+        return float(np.minimum(self.target, self.draft).sum(-1) @ met)
 
 
 def world(pair: Pair, rule: object) -> World | None:
@@ -87,9 +88,7 @@ def world(pair: Pair, rule: object) -> World | None:
     numbers = contexts_of(pair, MOST_CONTEXTS)
     if numbers is None or not isinstance(rule, Local):
         return None
-    nothing = np.zeros((len(numbers), 1, 0), dtype=np.int64)
-    state = pair.start(numbers, _no_randomness)
-    p, q = pair.target_laws(state, nothing)[:, 0, 0], pair.draft_laws(state, nothing)[:, 0, 0]
+    p, q = pair.next_laws(pair.start(numbers, _no_randomness), len(numbers))
     memory = pair.memory
     assert memory is not None  # contexts_of said so
     return World(p, q, memory, rule)

@@ -135,19 +135,19 @@ def expected_survival(players: Players, step: Step, reach: int) -> Floats:
 
 def acceptance(rule: Local, step: Step) -> Floats:
     """[B, contexts]: the rule's chance to keep a draft in each context of the step (one, where it has one)."""
-    p, q = compact(step.round.target_probs[:, 0]), compact(step.draft_laws[:, 0])
+    p, q = compact(step.round.target_probs[:, 0]), compact(step.round.draft_probs[:, 0])
     return rule.kept_mass(p, q).sum(-1)
 
 
 def context_units(players: Players, step: Step) -> Floats:
     """[B, 3]: sum_x min(p, q) in the step's first context, 1, and the rule's own acceptance, averaged over contexts."""
-    overlap = np.minimum(step.round.target_probs[:, 0, 0], step.draft_laws[:, 0, 0]).sum(-1)
+    overlap = np.minimum(step.round.target_probs[:, 0, 0], step.round.draft_probs[:, 0, 0]).sum(-1)
     rate = acceptance(players.rule, step).mean(1) if isinstance(players.rule, Local) else overlap
     return np.column_stack([overlap, np.ones(len(overlap)), rate])
 
 
 def _ranked(players: Players, step: Step) -> RankedSums:
-    reference, draft = players.rule.reference(step.round), step.draft_laws
+    reference, draft = players.rule.reference(step.round), step.round.draft_probs
     if reference.shape[1] == 1:
         return ranked_sums(reference[:, 0], draft[:, 0], step.tokens, step.round.lengths)
     rows = np.arange(len(step.path))

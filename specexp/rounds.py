@@ -25,17 +25,17 @@ class Round:
     """What a verification rule sees: the drafts, the laws they were drawn from, the target's laws.
 
     ``draft_probs[b, k, g]`` is the law that ``draft_tokens[b, k, g]`` was DRAWN from, given its path and the
-    sibling draws before it (one-hot for a deterministic draft). ``target_probs[b, k, g]`` is p(.|path so far),
-    one entry more than there are drafts. ``owner[b, k, g]`` is the lowest path that shares this draw: equal tokens
-    with different owners are separate draws. Rows may be broadcast views (stride 0); nobody writes into them.
+    sibling draws before it (one-hot for a deterministic draft); its last entry is q after the last draft.
+    ``target_probs[b, k, g]`` is p(.|path so far). ``owner[b, k, g]`` is the lowest path that shares this draw: equal
+    tokens with different owners are separate draws. Rows may be broadcast views (stride 0); nobody writes into them.
     """
 
     draft_tokens: Ints  # [B, K, G]
-    draft_probs: Floats  # [B, K, G, V]
+    draft_probs: Floats  # [B, K, G+1, V]
     target_probs: Floats  # [B, K, G+1, V]
     owner: Ints  # [B, K, G]
     lengths: Ints  # [B], drafted tokens of each round; the arrays are as long as the longest
-    noise: Floats | None = None  # only for a coupled rule's invariance at a fixed seed
+    noise: Floats | None = None  # [B, G+1, V] Gumbel numbers: only for a coupled rule's invariance at a fixed seed
 
     @property
     def drafted(self) -> int:
@@ -50,11 +50,11 @@ class Round:
         """The same round with the drafts after ``length`` positions never made."""
         return Round(
             self.draft_tokens[:, :, :length],
-            self.draft_probs[:, :, :length],
+            self.draft_probs[:, :, : length + 1],
             self.target_probs[:, :, : length + 1],
             self.owner[:, :, :length],
             np.minimum(self.lengths, length),
-            self.noise,
+            None if self.noise is None else self.noise[:, : length + 1],
         )
 
 
@@ -92,7 +92,7 @@ class Local(Rule, Protocol):
         """[..., V]: P(the draft is rejected and y is emitted in its place)."""
         ...
 
-    def bonus(self, p: Floats) -> Floats:
+    def bonus(self, p: Floats, q: Floats) -> Floats:
         """[..., V]: law of the token after a draft that was kept whole."""
         ...
 
@@ -106,6 +106,13 @@ class Replayable(Protocol):
         """The chance that a text token of probabilities p and q is kept, and what the next position needs.
         ``carry`` is None at the start of a block."""
         ...
+
+
+def reference_law(rule: Rule, p: Floats, q: Floats) -> Floats:
+    """[B, V]: the law that the next token of the rule's stream should have, in contexts of laws ``p``, ``q`` [B, V]:
+    its reference for rounds in which nothing is drafted."""
+    nothing, lengths = np.zeros((len(p), 1, 0), dtype=np.int64), np.zeros(len(p), dtype=np.int64)
+    return rule.reference(Round(nothing, q[:, None, None], p[:, None, None], nothing, lengths))[:, 0, 0]
 
 
 class Model(Protocol):

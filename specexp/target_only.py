@@ -9,7 +9,7 @@ from specexp.distance import TokenCounts, count_tokens
 from specexp.engine import BLOCK_TIME, WARM_UP, Plan, Players, block_rows
 from specexp.models.pair import Pair, PairState
 from specexp.replay import Chances
-from specexp.rounds import Floats, Ints, Round, Rule
+from specexp.rounds import Floats, Ints, Rule, reference_law
 from specexp.sampling import draw, target_only_streams
 
 LEAST_TOKENS = 256  # of each request's text: what its start does to the steady state is then small
@@ -32,19 +32,10 @@ def fresh_counts(pair: Pair, rule: Rule, plan: Plan, tokens: int) -> TokenCounts
     counts = TokenCounts.of(np.zeros((0, pair.vocab), dtype=np.int64))
     for block in range(-(-tokens // rows)):
         random = target_only_streams(plan.seed, block)
-        state = pair.target.start(np.zeros((rows, 0), dtype=np.int64), random)
-        law = reference_law(rule, pair.target.laws(state, np.zeros((rows, 1, 0), dtype=np.int64)))
-        emitted = draw(law, random("verify").random(rows))[: tokens - block * rows]
+        p, q = pair.next_laws(pair.start(np.zeros((rows, 0), dtype=np.int64), random), rows)
+        emitted = draw(reference_law(rule, p, q), random("verify").random(rows))[: tokens - block * rows]
         counts += TokenCounts.of(count_tokens(emitted[:, None], pair.vocab))
     return counts
-
-
-def reference_law(rule: Rule, target_probs: Floats) -> Floats:
-    """[B, V]: the law that the rule's stream should have where nothing is drafted; ``target_probs`` [B, 1, 1, V]."""
-    rows, vocab = len(target_probs), target_probs.shape[-1]
-    none = np.zeros((rows, 1, 0), dtype=np.int64)
-    undrafted = Round(none, np.zeros((rows, 1, 0, vocab)), target_probs, none, np.zeros(rows, dtype=np.int64))
-    return rule.reference(undrafted)[:, 0, 0]
 
 
 def text_length(plan: Plan) -> int:
@@ -76,6 +67,5 @@ def text(players: Players, plan: Plan) -> Text:
 
 def _next(players: Players, state: PairState, uniforms: Floats) -> tuple[Ints, Floats, Floats]:
     """The next token of each stream [R] and the two laws [R, V] of its context."""
-    nothing = np.zeros((len(uniforms), 1, 0), dtype=np.int64)
-    target, draft = players.pair.target_laws(state, nothing), players.pair.draft_laws(state, nothing)
-    return draw(reference_law(players.rule, target), uniforms), target[:, 0, 0], draft[:, 0, 0]
+    p, q = players.pair.next_laws(state, len(uniforms))
+    return draw(reference_law(players.rule, p, q), uniforms), p, q

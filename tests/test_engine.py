@@ -193,7 +193,7 @@ def test_a_longer_draft_meets_the_same_contexts_and_drafts(context):
     for what in (
         lambda step: step.round.draft_tokens[:, :, :3],
         lambda step: step.round.target_probs[:, :, :4],
-        lambda step: step.draft_laws[:, :, :4],
+        lambda step: step.round.draft_probs[:, :, :4],
     ):
         assert (joined(short, what) == joined(long, what)).all()
 
@@ -278,7 +278,7 @@ def test_steps_go_on_where_the_last_ended():
     game, last = players(Token(), p, q, memory), np.arange(50) % 4
     for step in walk(game, 3, Plan(0, 500, 50), last[:, None]):
         assert (step.round.target_probs[:, 0, 0] == p[last]).all()
-        assert (step.draft_laws[:, 0, 0] == q[last]).all()
+        assert (step.round.draft_probs[:, 0, 0] == q[last]).all()
         last = step.tokens[np.arange(50), step.kept]
 
 

@@ -16,14 +16,14 @@ SINGLE: dict[str, Any] = {name: rule for name, rule in ALL_RULES.items() if isin
 
 
 def round_of(tokens, draft, target, lengths=None):
-    """A round with one path: tokens [B, G], laws [B, G, V] and [B, G+1, V]."""
+    """A round with one path: tokens [B, G], laws [B, G+1, V]."""
     tokens = np.asarray(tokens)[:, None]
     lengths = np.full(len(tokens), tokens.shape[2]) if lengths is None else np.asarray(lengths)
     return Round(tokens, np.asarray(draft)[:, None], np.asarray(target)[:, None], np.zeros_like(tokens), lengths)
 
 
 def drawn_round(rng, rows=30, gamma=4, vocab=5, lengths=None):
-    draft, target = rng.dirichlet(np.ones(vocab), (rows, gamma)), rng.dirichlet(np.ones(vocab), (rows, gamma + 1))
+    draft, target = rng.dirichlet(np.ones(vocab), (2, rows, gamma + 1))
     return round_of(rng.integers(0, vocab, (rows, gamma)), draft, target, lengths)
 
 
@@ -36,7 +36,7 @@ def test_acceptance_by_hand():
     assert Lenient(0.5, "target").replacement(P, Q) == pytest.approx([0.75, 0.25, 0, 0])
     assert Lenient(0.5, "lenient").replacement(P, Q) == pytest.approx([0.35 / 0.6, 0.2 / 0.6, 0.05 / 0.6, 0])
     assert Greedy().chances(P, Q).tolist() == [1, 0, 0, 0]
-    assert Greedy().replacement(P, Q).tolist() == Greedy().bonus(P).tolist() == [1, 0, 0, 0]
+    assert Greedy().replacement(P, Q).tolist() == Greedy().bonus(P, Q).tolist() == [1, 0, 0, 0]
 
 
 def test_no_lenience_is_the_token_rule():
@@ -137,7 +137,8 @@ def test_what_follows_depends_on_why_the_step_stopped(rule):
         law = rule.next_probs(round, np.zeros(30, int), stop)
         for row, n in enumerate(stop):
             p = round.target_probs[row, 0, n]
-            expected = rule.bonus(p) if n == lengths[row] else rule.replacement(p, round.draft_probs[row, 0, n])
+            q = round.draft_probs[row, 0, n]
+            expected = rule.bonus(p, q) if n == lengths[row] else rule.replacement(p, q)
             assert law[row] == pytest.approx(expected, abs=1e-15)
 
 
@@ -147,7 +148,7 @@ def test_broadcast_rounds_are_like_copies(rule):
     rng = np.random.default_rng(2)
     p, q = rng.dirichlet(np.ones(5), (2, 30))
     tokens = rng.integers(0, 5, (30, 1, 4))
-    target, draft = (np.broadcast_to(law[:, None, None], (30, 1, n, 5)) for law, n in ((p, 5), (q, 4)))
+    target, draft = (np.broadcast_to(law[:, None, None], (30, 1, n, 5)) for law, n in ((p, 5), (q, 5)))
     lengths, owner = np.full(30, 4), np.zeros_like(tokens)
     view = Round(tokens, draft, target, owner, lengths)
     copy = Round(tokens, draft.copy(), target.copy(), owner, lengths)

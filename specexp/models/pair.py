@@ -59,6 +59,11 @@ class Pair:
         """[B, K, n+1, V]: q before each of ``tokens`` [B, K, n] and after the last."""
         return self.draft.laws(state[1], tokens)
 
+    def next_laws(self, state: PairState, rows: int) -> tuple[Floats, Floats]:
+        """(p, q) [B, V] each, of the next token of each of the state's ``rows`` streams."""
+        nothing = np.zeros((rows, 1, 0), dtype=np.int64)
+        return self.target_laws(state, nothing)[:, 0, 0], self.draft_laws(state, nothing)[:, 0, 0]
+
     def propose(self, state: PairState, uniforms: Floats) -> tuple[Ints, Floats]:
         """Drafts [B, K, G] drawn token by token with ``uniforms`` [B, K, G], and the laws [B, K, G+1, V] that they
         were drawn from, with the law after the last one."""

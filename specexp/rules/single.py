@@ -30,7 +30,7 @@ class SingleRule(ABC):
     def replacement(self, p: Floats, q: Floats) -> Floats:
         """[..., V]: law of the token emitted in place of a rejected draft."""
 
-    def bonus(self, p: Floats) -> Floats:
+    def bonus(self, p: Floats, q: Floats) -> Floats:
         """[..., V]: law of the token after a draft that was kept whole."""
         return p
 
@@ -49,8 +49,8 @@ class SingleRule(ABC):
 
     def stop_probs(self, round: Round) -> Floats:
         """[B, 1, G+1]: P(n kept) = prod_{i<=n} chance_i (1 - chance_{n+1}); at the drafted length, the product."""
-        p = compact(round.target_probs[:, :, : round.drafted])
-        chances = self.chances(p, compact(round.draft_probs))  # one a step where all positions share a context
+        p, q = (compact(laws[:, :, : round.drafted]) for laws in (round.target_probs, round.draft_probs))
+        chances = self.chances(p, q)  # one a step where all positions share a context
         keep = np.take_along_axis(chances, round.draft_tokens[..., None], -1)[..., 0]
         keep *= np.arange(round.drafted) < round.lengths[:, None, None]
         ends = np.zeros((len(keep), 1, 1))
@@ -59,11 +59,8 @@ class SingleRule(ABC):
 
     def next_probs(self, round: Round, path: Ints, stop: Ints) -> Floats:
         """[B, V]: the residual at the first rejection, the bonus after the whole draft."""
-        p = select(round.target_probs, path, stop)
-        if round.drafted == 0:
-            return self.bonus(p)
-        q = select(round.draft_probs, path, np.minimum(stop, round.drafted - 1))
-        return np.where((stop == round.lengths)[:, None], self.bonus(p), self.replacement(p, q))
+        p, q = select(round.target_probs, path, stop), select(round.draft_probs, path, stop)
+        return np.where((stop == round.lengths)[:, None], self.bonus(p, q), self.replacement(p, q))
 
 
 def ratio(p: Floats, q: Floats) -> Floats:
@@ -142,7 +139,7 @@ class Greedy(SingleRule):
     def replacement(self, p: Floats, q: Floats) -> Floats:
         return one_hot_argmax(p)
 
-    def bonus(self, p: Floats) -> Floats:
+    def bonus(self, p: Floats, q: Floats) -> Floats:
         return one_hot_argmax(p)
 
     def reference(self, round: Round) -> Floats:

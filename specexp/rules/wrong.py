@@ -63,7 +63,7 @@ class IdsShifted(SingleRule):
     def replacement(self, p: Floats, q: Floats) -> Floats:
         return np.roll(p, 1, axis=-1)
 
-    def bonus(self, p: Floats) -> Floats:
+    def bonus(self, p: Floats, q: Floats) -> Floats:
         return np.roll(p, 1, axis=-1)
 
 
@@ -73,7 +73,7 @@ class UniformTokens(IdsShifted):
     def replacement(self, p: Floats, q: Floats) -> Floats:
         return np.full_like(p, 1 / p.shape[-1])
 
-    def bonus(self, p: Floats) -> Floats:
+    def bonus(self, p: Floats, q: Floats) -> Floats:
         return np.full_like(p, 1 / p.shape[-1])
 
 
