@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
 Carry = Any  # what a replayable rule takes from one position to the next (None for a memoryless rule)
 RandomStreams = Callable[[str], np.random.Generator]  # a role's random numbers (sampling.ROLES)
 State = Any  # what a model remembers of its streams, a row a stream; opaque to everybody else

@@ -276,7 +276,9 @@ class Impatient(Token):
     """Looks at every draft and keeps the longest one that passes, were those before it rejected or not."""
 
     def stop_probs(self, round):
-        keep = np.take_along_axis(self.chances(round.target_probs[:, :, :-1], round.draft_probs[:, :, :-1]), _tokens(round), -1)
+        keep = np.take_along_axis(
+            self.chances(round.target_probs[:, :, :-1], round.draft_probs[:, :, :-1]), _tokens(round), -1
+        )
         fail = np.cumprod(1 - keep[:, :, ::-1, 0], axis=-1)[:, :, ::-1]
         after = np.concatenate([fail[:, :, 1:], np.ones_like(fail[:, :, :1])], axis=-1)
         return np.concatenate([fail[:, :, :1], keep[..., 0] * after], axis=-1)

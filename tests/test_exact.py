@@ -24,7 +24,11 @@ def walk_in_law(world, gamma, start, steps):
     vocab, contexts = world.target.shape[1], len(world.target)
     kept, replaced, bonus = (
         mass(world)
-        for mass in (lambda w: w.rule.kept_mass(w.target, w.draft), _replaced, lambda w: w.rule.bonus(w.target, w.draft))
+        for mass in (
+            lambda w: w.rule.kept_mass(w.target, w.draft),
+            _replaced,
+            lambda w: w.rule.bonus(w.target, w.draft),
+        )
     )
     total, law = np.zeros(gamma + 1), np.array(start, float)
     for _ in range(steps):

@@ -9,6 +9,8 @@ from worlds import ALL_RULES, WORLDS, rules_of
 
 from specexp.rounds import Local, Replayable, Round, select
 from specexp.rules import RULES
+from specexp.rules.block import Block
+from specexp.rules.match import ExactMatch, MatchRule
 from specexp.rules.single import Greedy, Lenient, SingleRule, Token, excess, one_hot_argmax, ratio
 
 P, Q = np.array([0.4, 0.3, 0.2, 0.1]), np.array([0.1, 0.2, 0.3, 0.4])
@@ -138,8 +140,16 @@ def test_what_follows_depends_on_why_the_step_stopped(rule):
         for row, n in enumerate(stop):
             p = round.target_probs[row, 0, n]
             q = round.draft_probs[row, 0, n]
-            expected = rule.bonus(p, q) if n == lengths[row] else rule.replacement(p, q)
+            expected = rule.bonus(p, q) if n == lengths[row] else instead(rule, p, q, round.draft_tokens[row, 0, n])
             assert law[row] == pytest.approx(expected, abs=1e-15)
+
+
+def instead(rule, p, q, drafted):
+    """[V]: what replaces ``drafted`` once rejected; of a rule that answers, the answers that are not it."""
+    if not isinstance(rule, MatchRule):
+        return rule.replacement(p, q)
+    law = np.delete(rule.answers(p[None], q[None], np.array([drafted]))[0], drafted)
+    return np.insert(law / law.sum(), drafted, 0.0)
 
 
 @pytest.mark.parametrize("rule", ALL_RULES.values(), ids=ALL_RULES.keys())
@@ -181,15 +191,16 @@ def test_which_rules_can_be_solved_and_replayed():
     """A rule for which replay would be wrong must not look replayable: its stream is not sampled from the target."""
     for rule in ALL_RULES.values():
         assert isinstance(rule, Local) == isinstance(rule, SingleRule)
-        assert isinstance(rule, Replayable) == (type(rule) is Token)
+        assert isinstance(rule, Replayable) == isinstance(rule, Token | Block | ExactMatch)
 
 
-def test_go_on_is_bayes():
+@pytest.mark.parametrize("rule", [Token(), ExactMatch()], ids=repr)
+def test_go_on_is_bayes(rule):
     """P(the token came from a kept draft | it is y) = kept mass / p, and the carry of a memoryless rule is None."""
     for p, q, _ in WORLDS.values():
-        chance, carry = Token().go_on(p, q, None)
+        chance, carry = rule.go_on(p, q, None)
         assert carry is None
-        assert chance[p > 0] == pytest.approx((Token().kept_mass(p, q)[p > 0] / p[p > 0]), rel=1e-12)
+        assert chance[p > 0] == pytest.approx((rule.kept_mass(p, q)[p > 0] / p[p > 0]), rel=1e-12)
 
 
 def test_select_takes_each_rows_own_law():

@@ -2,7 +2,28 @@
 
 from typing import Any
 
+from specexp.rules.block import Block
+from specexp.rules.cascade import Cascade
+from specexp.rules.gumbel import Gumbel
+from specexp.rules.match import ExactMatch
+from specexp.rules.relaxed import Relaxed
 from specexp.rules.single import Greedy, Lenient, Token
+from specexp.rules.synthetic import Synthetic
+from specexp.rules.threshold import Threshold
+from specexp.rules.typical import Typical
 from specexp.rules.wrong import Wrong
 
-RULES: dict[str, Any] = {"token": Token, "lenient": Lenient, "greedy": Greedy, "wrong": Wrong}
+RULES: dict[str, Any] = {
+    "token": Token,
+    "block": Block,
+    "exact_match": ExactMatch,
+    "gumbel": Gumbel,
+    "greedy": Greedy,
+    "lenient": Lenient,
+    "typical": Typical,
+    "cascade": Cascade,
+    "relaxed": Relaxed,
+    "threshold": Threshold,
+    "synthetic": Synthetic,
+    "wrong": Wrong,
+}

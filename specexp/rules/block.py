@@ -1,0 +1,84 @@
+"""Block verification: the whole draft is judged at once, and more of it is kept than position by position."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from specexp.rounds import Carry, Floats, Ints, Round, select
+from specexp.rules.single import excess, ratio
+from specexp.sampling import TINY, compact
+
+
+@dataclass(frozen=True)
+class Block:
+    """Keeps the LONGEST prefix that passes its own test (Sun et al. 2024, Algorithm 2). Lossless; at gamma = 1 it is
+    ``token``.
+
+    With p_0 = 1 and p_i = min(1, p_{i-1} p(X_i)/q(X_i)) the prefix X^i passes with h_i = A_i / (A_i + 1 - p_i),
+    A_i = sum_x [p_i p(x|X^i) - q(x|X^i)]+ (1 where that is 0/0), the whole draft with p_gamma; each test is
+    independent, and none is skipped for a failure before it. What follows tau kept drafts is y ~ norm([p_tau p - q]+),
+    after the whole draft y ~ p. Then P(at least i are kept | X^i) = p_i, whatever gamma is.
+    """
+
+    lossless: ClassVar[bool] = True
+    prefix_stable: ClassVar[bool] = True
+    max_paths: ClassVar[int] = 1
+
+    def stop_probs(self, round: Round) -> Floats:
+        """[B, 1, G+1]: P(n kept) = h_n prod_{i>n} (1 - h_i), with h_0 = 1."""
+        passes = self._passes(round, prefix_chances(round))
+        fails_after = np.ones_like(passes)  # prod_{i>n} (1 - h_i)
+        np.cumprod(1 - passes[:, :0:-1], axis=1, out=fails_after[:, -2::-1])
+        return (passes * fails_after)[:, None]
+
+    def _passes(self, round: Round, chances: Floats) -> Floats:
+        """[B, G+1]: h_n, with h_0 = 1; past a shorter draft nothing passes."""
+        lengths = round.lengths
+        passes = np.where(np.arange(round.drafted + 1)[:, None] == lengths, chances.T, 0.0).T
+        passes[:, 0] = 1.0
+        for n in range(1, int(lengths.max(initial=0))):
+            here = chances[:, n]
+            over = _at(round.target_probs, n) * here[:, None]
+            over -= _at(round.draft_probs, n)
+            mass = np.maximum(over, 0.0, out=over).sum(-1)
+            asked = mass + (1 - here)
+            partial = np.divide(mass, asked, out=np.ones_like(mass), where=asked > 0)
+            passes[:, n] = np.where(lengths > n, partial, passes[:, n])
+        return passes
+
+    def next_probs(self, round: Round, path: Ints, stop: Ints) -> Floats:
+        """[B, V]: norm([p_tau p - q]+), and p after the whole draft."""
+        p, q = select(round.target_probs, path, stop), select(round.draft_probs, path, stop)
+        chance = prefix_chances(round)[np.arange(len(stop)), stop]
+        scaled = q / np.maximum(chance, TINY)[:, None]  # [p - q/c]+ is [c p - q]+ but for its size
+        return np.where((stop == round.lengths)[:, None], p, excess(p, scaled))
+
+    def reference(self, round: Round) -> Floats:
+        """[B, K, G+1, V]: the target's law."""
+        return round.target_probs
+
+    def go_on(self, p: Floats, q: Floats, carry: Carry) -> tuple[Floats, Carry]:
+        """Given that the text has y here and the draft was kept so far, it came from a kept draft with chance
+        min(1, q / (c p)); c is 1 at the start of a block, then min(1, c p/q): the p_i above."""
+        reached = np.ones_like(p) if carry is None else carry
+        return ratio(q, reached * p), np.minimum(reached * (p / np.maximum(q, TINY)), 1.0)
+
+
+def prefix_chances(round: Round) -> Floats:
+    """[B, G+1]: p_0, .. p_G, P(at least i are kept | the first i drafts), were the draft i long or longer."""
+    tokens = round.draft_tokens[:, 0, :, None]
+    p, q = (_taken(laws[:, 0, : round.drafted], tokens) for laws in (round.target_probs, round.draft_probs))
+    chances = np.ones((round.drafted + 1, len(tokens))).T  # rows are the fast axis
+    for i in range(round.drafted):
+        chances[:, i + 1] = np.minimum(chances[:, i] * (p[:, i] / np.maximum(q[:, i], TINY)), 1.0)
+    return chances
+
+
+def _taken(laws: Floats, tokens: Ints) -> Floats:
+    return np.take_along_axis(compact(laws), tokens, axis=-1)[..., 0]
+
+
+def _at(laws: Floats, position: int) -> Floats:
+    """[B, V]: the one path's law at ``position`` of ``laws`` [B, 1, n, V]."""
+    return laws[:, 0, position]
