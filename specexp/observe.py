@@ -14,7 +14,7 @@ import numpy as np
 from specexp.distance import TokenCounts, count_tokens
 from specexp.engine import Plan, Players, Step, walk
 from specexp.ranked import RankedSums, ranked_sums
-from specexp.rounds import Floats, Ints, Local
+from specexp.rounds import ByPrefix, Floats, Ints, Local
 from specexp.sampling import compact, cumulative
 from specexp.statistics import Moments
 
@@ -123,8 +123,10 @@ def expected_survival(players: Players, step: Step, reach: int) -> Floats:
     """[B, reach]: P(at least i drafts kept), i = 1..reach.
 
     Where contexts are fresh and the rule is local, averaged over the drafts: products of the rule's acceptance by
-    context. Otherwise given the drafts of the step, as far as they go.
+    context. Otherwise given the drafts of the step, as far as they go, or given the first i of them.
     """
+    if isinstance(players.rule, ByPrefix):
+        return players.rule.at_least(step.round)[:, 1:]
     if players.pair.persistent or not isinstance(players.rule, Local):
         at_least = np.cumsum(step.stop_probs.sum(1)[:, ::-1], axis=1)[:, ::-1]
         return at_least[:, 1:]

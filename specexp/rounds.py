@@ -99,6 +99,16 @@ class Local(Rule, Protocol):
 
 
 @runtime_checkable
+class ByPrefix(Protocol):
+    """A rule that knows how likely a prefix is kept, averaged over what is drafted after it. Estimates then have less
+    noise, and those of two draft lengths are sums of the same numbers; such a rule is prefix_stable."""
+
+    def at_least(self, round: Round) -> Floats:
+        """[B, G+1]: P(at least i drafts are kept | the first i drafts), i = 0..G, were the draft i long or longer."""
+        ...
+
+
+@runtime_checkable
 class Replayable(Protocol):
     """A lossless rule with a per-token chance along a text sampled from the target: replay needs two numbers a token
     (docs/design.md), whatever the vocabulary."""

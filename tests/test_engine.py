@@ -22,7 +22,10 @@ from specexp.sampling import draw
 
 FALSE_ALARM = 1e-6  # of each test here, all of its checks together, were its seed not fixed
 GAMMAS = [1, 2, 4, 8, 16]
-SOLVED = [rule for rule in ALL_RULES.values() if isinstance(rule, Local)]
+ONE_MIXTURE = ("opt", "token1")  # the other cascades differ in the mixture alone: test_enumeration.py
+SOLVED = [
+    rule for rule in ALL_RULES.values() if isinstance(rule, Local) and getattr(rule, "variant", "opt") in ONE_MIXTURE
+]
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +79,7 @@ def test_walks_are_the_algebras(rule, text_path):
                 scores.append((mean.mean() - expected) / (mean.std(ddof=1) / np.sqrt(3000)))
             else:
                 assert mean[0] == pytest.approx(expected, abs=1e-12)
-    assert len(scores) >= 19
+    assert len(scores) >= 15  # of 30; the others have no spread
     assert np.abs(scores).max() < norm.isf(FALSE_ALARM / 8 / len(scores))
     assert chi2.sf(np.square(scores).sum(), len(scores)) > FALSE_ALARM / 4
     assert chi2.cdf(np.square(scores).sum(), len(scores)) > FALSE_ALARM / 4

@@ -138,8 +138,7 @@ def test_what_follows_depends_on_why_the_step_stopped(rule):
     for stop in (np.zeros(30, int), lengths - 1, lengths):
         law = rule.next_probs(round, np.zeros(30, int), stop)
         for row, n in enumerate(stop):
-            p = round.target_probs[row, 0, n]
-            q = round.draft_probs[row, 0, n]
+            p, q = round.target_probs[row, 0, n], round.draft_probs[row, 0, n]
             expected = rule.bonus(p, q) if n == lengths[row] else instead(rule, p, q, round.draft_tokens[row, 0, n])
             assert law[row] == pytest.approx(expected, abs=1e-15)
 
@@ -149,6 +148,7 @@ def instead(rule, p, q, drafted):
     if not isinstance(rule, MatchRule):
         return rule.replacement(p, q)
     law = np.delete(rule.answers(p[None], q[None], np.array([drafted]))[0], drafted)
+    law = law if law.any() else np.delete(p, drafted)  # never rejected
     return np.insert(law / law.sum(), drafted, 0.0)
 
 

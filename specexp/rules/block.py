@@ -27,7 +27,7 @@ class Block:
 
     def stop_probs(self, round: Round) -> Floats:
         """[B, 1, G+1]: P(n kept) = h_n prod_{i>n} (1 - h_i), with h_0 = 1."""
-        passes = self._passes(round, prefix_chances(round))
+        passes = self._passes(round, self.at_least(round))
         fails_after = np.ones_like(passes)  # prod_{i>n} (1 - h_i)
         np.cumprod(1 - passes[:, :0:-1], axis=1, out=fails_after[:, -2::-1])
         return (passes * fails_after)[:, None]
@@ -50,9 +50,18 @@ class Block:
     def next_probs(self, round: Round, path: Ints, stop: Ints) -> Floats:
         """[B, V]: norm([p_tau p - q]+), and p after the whole draft."""
         p, q = select(round.target_probs, path, stop), select(round.draft_probs, path, stop)
-        chance = prefix_chances(round)[np.arange(len(stop)), stop]
+        chance = self.at_least(round)[np.arange(len(stop)), stop]
         scaled = q / np.maximum(chance, TINY)[:, None]  # [p - q/c]+ is [c p - q]+ but for its size
         return np.where((stop == round.lengths)[:, None], p, excess(p, scaled))
+
+    def at_least(self, round: Round) -> Floats:
+        """[B, G+1]: p_0, .. p_G."""
+        tokens = round.draft_tokens[:, 0, :, None]
+        p, q = (_taken(laws[:, 0, : round.drafted], tokens) for laws in (round.target_probs, round.draft_probs))
+        chances = np.ones((round.drafted + 1, len(tokens))).T  # rows are the fast axis
+        for i in range(round.drafted):
+            chances[:, i + 1] = np.minimum(chances[:, i] * (p[:, i] / np.maximum(q[:, i], TINY)), 1.0)
+        return chances
 
     def reference(self, round: Round) -> Floats:
         """[B, K, G+1, V]: the target's law."""
@@ -65,17 +74,8 @@ class Block:
         return ratio(q, reached * p), np.minimum(reached * (p / np.maximum(q, TINY)), 1.0)
 
 
-def prefix_chances(round: Round) -> Floats:
-    """[B, G+1]: p_0, .. p_G, P(at least i are kept | the first i drafts), were the draft i long or longer."""
-    tokens = round.draft_tokens[:, 0, :, None]
-    p, q = (_taken(laws[:, 0, : round.drafted], tokens) for laws in (round.target_probs, round.draft_probs))
-    chances = np.ones((round.drafted + 1, len(tokens))).T  # rows are the fast axis
-    for i in range(round.drafted):
-        chances[:, i + 1] = np.minimum(chances[:, i] * (p[:, i] / np.maximum(q[:, i], TINY)), 1.0)
-    return chances
-
-
 def _taken(laws: Floats, tokens: Ints) -> Floats:
+    """[B, G]: each token's chance by ``laws`` [B, G, V], one for all positions where they share it."""
     return np.take_along_axis(compact(laws), tokens, axis=-1)[..., 0]
 
 

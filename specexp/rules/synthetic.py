@@ -44,10 +44,14 @@ class Synthetic:
             kept = np.append(np.array(self.rates, dtype=np.float64), np.zeros(drafted))[:drafted]
         return np.append(1.0, kept)
 
+    def at_least(self, round: Round) -> Floats:
+        """[B, G+1]: the survival, whatever was drafted."""
+        return np.broadcast_to(self.survival(round.drafted), (len(round.lengths), round.drafted + 1))
+
     def stop_probs(self, round: Round) -> Floats:
         """[B, 1, G+1]: differences of the survival, cut at the drafted length."""
         kept = np.arange(round.drafted + 1)
-        survive = np.where(kept <= round.lengths[:, None], self.survival(round.drafted), 0.0)
+        survive = np.where(kept <= round.lengths[:, None], self.at_least(round), 0.0)
         return -np.diff(survive, append=0.0)[:, None]
 
     def next_probs(self, round: Round, path: Ints, stop: Ints) -> Floats:
