@@ -6,6 +6,7 @@ columns and moves none, and the block, not the caller, decides how much is drawn
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
@@ -14,7 +15,7 @@ import numpy as np
 from specexp.lengths import Length
 from specexp.models.pair import Pair, PairState
 from specexp.rounds import Floats, Ints, RandomStreams, Round, Rule
-from specexp.sampling import columns, draw, streams
+from specexp.sampling import NotALaw, columns, compact, draw, refuse_no_law, streams
 
 BLOCK_STEPS = 1536  # rows of a fresh block: at V = 20 its arrays stay in the cache (measured: benchmarks/README.md)
 BLOCK_CELLS = 2**17  # rows x V of a fresh block, so that a large vocabulary stays in memory
@@ -73,7 +74,8 @@ def block_rows(vocab: int) -> int:
 def walk(players: Players, gamma: int, plan: Plan, prompts: Ints | None = None) -> Iterator[Step]:
     """Steps of the sampled walk: a batch of independent steps each where contexts are fresh, one step of every
     request, in time order, where they persist. There, streams begin at ``prompts`` [requests, n], drawn by the law of
-    step starts; without them WARM_UP steps are thrown away. Raises ValueError where a law is not one."""
+    step starts; without them WARM_UP steps are thrown away. Raises ValueError, with step and position, where a law is
+    not one or a drafted token could not have been drafted."""
     if players.pair.persistent:
         yield from _walk_persistent(players, gamma, plan, prompts)
     else:
@@ -86,7 +88,8 @@ def _walk_fresh(players: Players, gamma: int, plan: Plan) -> Iterator[Step]:
         random = streams(plan.seed, block)
         state = players.pair.start(np.zeros((rows, 0), dtype=np.int64), random)
         drafts = _draft_uniforms(random, rows, gamma, players.pair.paths)
-        step = verify(players, state, gamma, drafts, columns(random("verify"), rows, 2))
+        with _naming("step", block * rows):
+            step = verify(players, state, gamma, drafts, columns(random("verify"), rows, 2))
         yield first_rows(step, min(rows, plan.total - block * rows))
 
 
@@ -97,7 +100,8 @@ def _walk_persistent(players: Players, gamma: int, plan: Plan, prompts: Ints | N
     state = pair.start(prompts, random)
     uniforms = _uniforms_by_time(pair.paths, gamma, plan)
     for time in range(thrown_away + plan.steps_each):
-        step = verify(players, state, gamma, *next(uniforms))
+        with _naming(f"step {time - thrown_away} of request"):
+            step = verify(players, state, gamma, *next(uniforms))
         if time >= thrown_away:
             yield step
         state = pair.advance(state, step.tokens, step.emitted)
@@ -123,13 +127,34 @@ def verify(players: Players, state: PairState, gamma: int, drafts: Floats, verif
     """One round of each row of ``state``: propose with ``drafts`` [B, K, G], verify with ``verifies`` [B, 2]."""
     pair, rule = players.pair, players.rule
     tokens, draft_probs = pair.propose(state, drafts)
+    target_probs = pair.target_laws(state, tokens)
+    refuse_no_law("target", target_probs)
+    refuse_undraftable(tokens, draft_probs)
     owner = np.broadcast_to(np.arange(tokens.shape[1])[:, None], tokens.shape)
     lengths = players.length.lengths(gamma, len(tokens))
-    round = Round(tokens, draft_probs, pair.target_laws(state, tokens), owner, lengths)
+    round = Round(tokens, draft_probs, target_probs, owner, lengths)
     stop_probs = rule.stop_probs(round)
     path, kept = choose(stop_probs, verifies[:, 0])
     following = draw(rule.next_probs(round, path, kept), verifies[:, 1])
     return Step(round, stop_probs, path, kept, emit(tokens, path, kept, following))
+
+
+def refuse_undraftable(tokens: Ints, draft_probs: Floats) -> None:
+    """Raises NotALaw for the first of ``tokens`` [B, K, G] that the law it is said to be drawn from excludes."""
+    chances = np.take_along_axis(compact(draft_probs[:, :, : tokens.shape[2]]), tokens[..., None], -1)[..., 0]
+    if not (chances > 0).all():
+        row, path, position = np.argwhere(~(chances > 0))[0].tolist()
+        token = tokens[row, path, position]
+        raise NotALaw(row, f"position {position}: token {token} was drafted, to which the draft's law gives no chance")
+
+
+@contextmanager
+def _naming(what: str, first: int = 0) -> Iterator[None]:
+    """Says of an error in which step, or of which request, it happened: ``what``, and the number of its row."""
+    try:
+        yield
+    except NotALaw as error:
+        raise ValueError(f"{what} {first + error.row}, {error}") from error
 
 
 def choose(stop_probs: Floats, uniforms: Floats) -> tuple[Ints, Ints]:

@@ -126,7 +126,8 @@ def expected_survival(players: Players, step: Step, reach: int) -> Floats:
     context. Otherwise given the drafts of the step, as far as they go, or given the first i of them.
     """
     if isinstance(players.rule, ByPrefix):
-        return players.rule.at_least(step.round)[:, 1:]
+        drafted = np.arange(step.round.drafted) < step.round.lengths[:, None]
+        return players.rule.at_least(step.round)[:, 1:] * drafted
     if players.pair.persistent or not isinstance(players.rule, Local):
         at_least = np.cumsum(step.stop_probs.sum(1)[:, ::-1], axis=1)[:, ::-1]
         return at_least[:, 1:]

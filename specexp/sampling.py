@@ -25,7 +25,16 @@ ROLES = {
 }
 
 
+class NotALaw(ValueError):
+    """Something that should be a probability law and is not; ``row`` says of which of the streams side by side."""
+
+    def __init__(self, row: int, message: str) -> None:
+        super().__init__(message)
+        self.row = row
+
+
 TINY = np.finfo(np.float64).tiny  # the least normal number
+SUM_TOLERANCE = 1e-3  # of a law in single precision over a large vocabulary
 
 
 def generator(seed: int, role: str, *key: int) -> np.random.Generator:
@@ -54,17 +63,30 @@ def draw(law: Floats, uniforms: Floats) -> Ints:
 
     A token of probability zero is never returned, whatever the uniform; the law need not be normalised. The count of
     cdf <= u * total grows with u, so a smaller index always means a smaller uniform.
-    Raises ValueError where a row has no positive finite total (all zero, or NaN; a denormal one counts as zero).
+    Raises NotALaw where a row has no positive finite total (all zero, or NaN; a denormal one counts as zero).
     """
     cdf = cumulative(compact(law))
     total = cdf[..., -1]
     good = (total >= TINY) & (total < np.inf)
     if not good.all():
-        raise ValueError(f"not a law: row {np.argwhere(~good)[0].tolist()} sums to {total[~good][0]}")
+        where = np.argwhere(~good)[0].tolist()
+        raise NotALaw(where[0] if where else 0, f"not a law: row {where} sums to {total[~good][0]}")
     threshold = uniforms * total  # below the total: u <= 1 - 2^-53, and that times a normal number rounds down
     below = (cdf <= threshold[..., None]).view(np.uint8)
     narrow = np.uint8 if law.shape[-1] < 256 else np.uint32  # a byte's sums run eight times faster, and overflow at 256
     return np.add.reduce(below, axis=-1, dtype=narrow).astype(np.int64)
+
+
+def refuse_no_law(model: str, laws: Floats, first: int = 0) -> None:
+    """Raises NotALaw for the first of ``laws`` [B, K, n, V] that does not sum to one (NaN, or not normalised); they are
+    ``model``'s, from position ``first`` on."""
+    total = compact(laws).sum(-1)
+    right = np.abs(total - 1) < SUM_TOLERANCE  # not where it is NaN
+    if not right.all():
+        row, path, position = np.argwhere(~right)[0].tolist()
+        raise NotALaw(
+            row, f"position {first + position}: the {model}'s law sums to {total[row, path, position]}, not 1"
+        )
 
 
 def cumulative(law: Floats, combine: np.ufunc = np.add) -> Floats:

@@ -7,7 +7,7 @@ import numpy as np
 
 from specexp.models.table import contexts
 from specexp.rounds import Floats, Ints, Model, RandomStreams, State
-from specexp.sampling import draw
+from specexp.sampling import NotALaw, draw, refuse_no_law
 
 PairState = tuple[State, State]
 Prompts = Callable[[int, int, np.random.Generator], Ints]  # (streams, n, rng) -> [streams, n] tokens
@@ -66,17 +66,28 @@ class Pair:
 
     def propose(self, state: PairState, uniforms: Floats) -> tuple[Ints, Floats]:
         """Drafts [B, K, G] drawn token by token with ``uniforms`` [B, K, G], and the laws [B, K, G+1, V] that they
-        were drawn from, with the law after the last one."""
+        were drawn from, with the law after the last one. Raises NotALaw where one of them is none."""
         if not self.persistent:  # laws ignore tokens: all positions are drawn at once
             laws = self.draft_laws(state, np.zeros(uniforms.shape, dtype=np.int64))
+            refuse_no_law("draft", laws)
             return draw(laws[:, :, :-1], uniforms), laws
         tokens = np.zeros((*uniforms.shape[:2], 0), dtype=np.int64)
         by_position = [self.draft.law(state[1], tokens)]
         for i in range(uniforms.shape[2]):
-            drafted = draw(by_position[-1], uniforms[..., i])
+            drafted = _drafted(by_position[-1], uniforms[..., i], i)
             tokens = np.concatenate([tokens, drafted[..., None]], axis=-1)
             by_position.append(self.draft.law(state[1], tokens))
-        return tokens, np.stack(by_position, axis=2)
+        laws = np.stack(by_position, axis=2)
+        refuse_no_law("draft", laws)
+        return tokens, laws
+
+
+def _drafted(law: Floats, uniforms: Floats, position: int) -> Ints:
+    """Tokens drawn from the draft's ``law``; NotALaw names the position."""
+    try:
+        return draw(law, uniforms)
+    except NotALaw as error:
+        raise NotALaw(error.row, f"position {position}: the draft's law is {error}") from error
 
 
 def contexts_of(pair: Pair, limit: int) -> Ints | None:
