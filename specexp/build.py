@@ -19,8 +19,10 @@ from specexp.engine import Plan, Players
 from specexp.errors import SenselessPair, UserError
 from specexp.lengths import LENGTHS
 from specexp.models.derived import Alpha, Derivation, Noise, derived
+from specexp.models.lookup import LookupDraft
 from specexp.models.pair import Pair, Prompts
 from specexp.models.random import RandomTarget
+from specexp.models.sharpened import Temperature, Truncated
 from specexp.models.table import BigramDraft, BigramTarget, FixedDraft, FixedTarget
 from specexp.models.text import TextDraft, TextTarget
 from specexp.rounds import Ints
@@ -30,9 +32,12 @@ TARGETS: dict[str, Any] = {"random": RandomTarget, "fixed": FixedTarget, "bigram
 DRAFTS: dict[str, Any] = {
     "noise": Noise,
     "alpha": Alpha,
+    "temperature": Temperature,
+    "truncated": Truncated,
     "fixed": FixedDraft,
     "bigram": BigramDraft,
     "text": TextDraft,
+    "lookup": LookupDraft,
 }
 FAMILIES: dict[str, Mapping[str, Any]] = {
     "target": TARGETS,
@@ -43,7 +48,7 @@ FAMILIES: dict[str, Mapping[str, Any]] = {
 }
 
 # Which targets a draft model of its own goes with. One that is derived from the target's law goes with every target.
-PARTNERS = {"fixed": ("fixed",), "bigram": ("bigram",), "text": ("text",)}
+PARTNERS = {"fixed": ("fixed",), "bigram": ("bigram",), "text": ("text",), "lookup": ("text",)}
 
 FRESH_REQUESTS = 1
 PERSISTENT_REQUESTS = 64
@@ -119,7 +124,7 @@ def refuse_senseless(names: Mapping[str, str], members: Mapping[str, Any]) -> No
     target, draft, rule = names["target"], names["draft"], names["rule"]
     if target not in PARTNERS.get(draft, (target,)):
         raise SenselessPair(
-            f"target={target} draft={draft}: a {draft} draft is a model of its own over a {draft} target's vocabulary; "
+            f"target={target} draft={draft}: a {draft} draft is a model of its own over a {PARTNERS[draft][0]} target's vocabulary; "
             f"take draft={' or draft='.join(d for d in DRAFTS if target in PARTNERS.get(d, (target,)))}"
         )
     paths, most = members["draft"].paths, members["rule"].max_paths

@@ -77,16 +77,15 @@ def draw(law: Floats, uniforms: Floats) -> Ints:
     return np.add.reduce(below, axis=-1, dtype=narrow).astype(np.int64)
 
 
-def refuse_no_law(model: str, laws: Floats, first: int = 0) -> None:
-    """Raises NotALaw for the first of ``laws`` [B, K, n, V] that does not sum to one (NaN, or not normalised); they are
-    ``model``'s, from position ``first`` on."""
+def refuse_no_law(model: str, laws: Floats) -> None:
+    """Raises NotALaw for the first of ``model``'s ``laws`` [B, K, n, V] that does not sum to one (NaN, or not
+    normalised)."""
     total = compact(laws).sum(-1)
     right = np.abs(total - 1) < SUM_TOLERANCE  # not where it is NaN
     if not right.all():
         row, path, position = np.argwhere(~right)[0].tolist()
-        raise NotALaw(
-            row, f"position {first + position}: the {model}'s law sums to {total[row, path, position]}, not 1"
-        )
+        found = total[row, path, position]
+        raise NotALaw(row, f"position {position}: the {model}'s law sums to {found}, not 1")
 
 
 def cumulative(law: Floats, combine: np.ufunc = np.add) -> Floats:

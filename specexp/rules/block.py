@@ -28,19 +28,22 @@ class Block:
     def stop_probs(self, round: Round) -> Floats:
         """[B, 1, G+1]: P(n kept) = h_n prod_{i>n} (1 - h_i), with h_0 = 1."""
         passes = self._passes(round, self.at_least(round))
-        fails_after = np.ones_like(passes)  # prod_{i>n} (1 - h_i)
-        np.cumprod(1 - passes[:, :0:-1], axis=1, out=fails_after[:, -2::-1])
-        return (passes * fails_after)[:, None]
+        stop, later_fail = np.empty_like(passes), np.ones(len(passes))
+        for n in reversed(range(round.drafted + 1)):
+            stop[:, n] = passes[:, n] * later_fail
+            later_fail *= 1 - passes[:, n]
+        return stop[:, None]
 
     def _passes(self, round: Round, chances: Floats) -> Floats:
         """[B, G+1]: h_n, with h_0 = 1; past a shorter draft nothing passes."""
         lengths = round.lengths
         passes = np.where(np.arange(round.drafted + 1)[:, None] == lengths, chances.T, 0.0).T
         passes[:, 0] = 1.0
+        over = np.empty_like(round.target_probs[:, 0, 0], dtype=np.float64)  # one array for all positions
         for n in range(1, int(lengths.max(initial=0))):
             here = chances[:, n]
-            over = _at(round.target_probs, n) * here[:, None]
-            over -= _at(round.draft_probs, n)
+            np.multiply(round.target_probs[:, 0, n], here[:, None], out=over)
+            over -= round.draft_probs[:, 0, n]
             mass = np.maximum(over, 0.0, out=over).sum(-1)
             asked = mass + (1 - here)
             partial = np.divide(mass, asked, out=np.ones_like(mass), where=asked > 0)
@@ -50,9 +53,10 @@ class Block:
     def next_probs(self, round: Round, path: Ints, stop: Ints) -> Floats:
         """[B, V]: norm([p_tau p - q]+), and p after the whole draft."""
         p, q = select(round.target_probs, path, stop), select(round.draft_probs, path, stop)
-        chance = self.at_least(round)[np.arange(len(stop)), stop]
+        whole = stop == round.lengths
+        chance = np.where(whole, 1.0, self.at_least(round)[np.arange(len(stop)), stop])
         scaled = q / np.maximum(chance, TINY)[:, None]  # [p - q/c]+ is [c p - q]+ but for its size
-        return np.where((stop == round.lengths)[:, None], p, excess(p, scaled))
+        return np.where(whole[:, None], p, excess(p, scaled))
 
     def at_least(self, round: Round) -> Floats:
         """[B, G+1]: p_0, .. p_G."""
@@ -77,8 +81,3 @@ class Block:
 def _taken(laws: Floats, tokens: Ints) -> Floats:
     """[B, G]: each token's chance by ``laws`` [B, G, V], one for all positions where they share it."""
     return np.take_along_axis(compact(laws), tokens, axis=-1)[..., 0]
-
-
-def _at(laws: Floats, position: int) -> Floats:
-    """[B, V]: the one path's law at ``position`` of ``laws`` [B, 1, n, V]."""
-    return laws[:, 0, position]

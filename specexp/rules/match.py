@@ -40,9 +40,12 @@ class MatchRule(SingleRule):
 def _other(mass: Floats, p: Floats) -> Floats:
     """[..., V]: ``mass``, normalised; where there is none (no draft is rejected there, but rounding may say so all the
     same), the next best of ``p``, then of nothing known."""
-    for instead in (p, np.ones_like(p)):
-        mass = np.where(mass.any(-1, keepdims=True), mass, instead)
-    return mass / mass.sum(-1, keepdims=True)
+    total = mass.sum(-1, keepdims=True)
+    if not (total > 0).all():
+        for instead in (p, np.ones_like(p)):
+            mass = np.where(mass.any(-1, keepdims=True), mass, instead)
+        total = mass.sum(-1, keepdims=True)
+    return mass / total
 
 
 @dataclass(frozen=True)

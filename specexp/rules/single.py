@@ -74,14 +74,16 @@ def excess(p: Floats, q: Floats) -> Floats:
     Where p = q there is none and no draft is rejected; rounding can leave none after a rejection all the same, and
     then the tokens that q does not give too much of keep p's proportions.
     """
-    over = np.maximum(p - q, 0.0)
+    over = p - q
+    np.maximum(over, 0.0, out=over)  # in place: a new array costs more than what is computed
     total = over.sum(-1, keepdims=True)
     if not (total > 0).all():
         left = np.where(p >= q, p, 0.0)
         left = np.where(left.any(-1, keepdims=True), left, p)  # none where each token that p has is given too much of
         over = np.where(total > 0, over, left)
         total = over.sum(-1, keepdims=True)
-    return over / total
+    over /= total
+    return over
 
 
 @dataclass(frozen=True)
