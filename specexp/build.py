@@ -124,7 +124,8 @@ def refuse_senseless(names: Mapping[str, str], members: Mapping[str, Any]) -> No
     target, draft, rule = names["target"], names["draft"], names["rule"]
     if target not in PARTNERS.get(draft, (target,)):
         raise SenselessPair(
-            f"target={target} draft={draft}: a {draft} draft is a model of its own over a {PARTNERS[draft][0]} target's vocabulary; "
+            f"target={target} draft={draft}: a {draft} draft is a model of its own over a {PARTNERS[draft][0]} "
+            "target's vocabulary; "
             f"take draft={' or draft='.join(d for d in DRAFTS if target in PARTNERS.get(d, (target,)))}"
         )
     paths, most = members["draft"].paths, members["rule"].max_paths

@@ -19,7 +19,7 @@ class Temperature:
     paths: Annotated[int, Range(1)] = 1
 
     def derive(self, p: Floats, normals: Callable[[], Floats]) -> Floats:
-        with np.errstate(divide="ignore", under="ignore"):
+        with np.errstate(divide="ignore", over="ignore", under="ignore"):
             weights = np.power(p / p.max(-1, keepdims=True), np.divide(1.0, self.temperature))
         return weights / weights.sum(-1, keepdims=True)
 
