@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from specexp.observe import observe
+from specexp.rules import RULES
 
 ROOT = Path(__file__).parent.parent
 
@@ -45,6 +46,11 @@ def test_the_loop_and_the_walk_do_the_same_work(gamma: int, agrees: bool, monkey
 def test_walk_prints_ratios() -> None:
     out = run("walk", "1", "100")
     assert len(re.findall(r"us/step +[\d.]+ x the loop", out)) == 5
+
+
+def test_rules_prints_ratios() -> None:
+    out = run("rules", "1", "2000")
+    assert len(re.findall(r"us/step +[\d.]+ x token", out)) == 2 * len(RULES)
 
 
 def test_command_prints_shares() -> None:
