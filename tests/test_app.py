@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 import specexp
-from specexp import console, digits, launch, metrics, store, sweeping, tracking
+from specexp import metrics, store, tracking
 from specexp.__main__ import main
+from specexp.app import console, digits, launch, sweeping
 from specexp.errors import UserError
 
 PACKAGE = Path(specexp.__file__).parent.parent

@@ -9,7 +9,7 @@ import yaml
 from worlds import config, experiment
 
 from specexp import build
-from specexp.configs import conf_dir
+from specexp.app.configs import conf_dir
 from specexp.errors import SenselessPair, UserError
 from specexp.models.derived import FreshDerived, WindowDerived
 from specexp.models.table import Table

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from specexp.records import Sweep
-from specexp.replicates import summary
+from specexp.store.records import Sweep
+from specexp.store.replicates import summary
 
 Metrics = Mapping[str, Any]
 Row = tuple[str, str, str, str]
