@@ -62,8 +62,8 @@ def ui(root: Path, settings: Settings, port: int | None = None) -> None:
 
 def told(port: int) -> str:
     """What to know about the server: how it ends, what to click on once, and how another port is dealt with."""
-    lines = ["Up in about ten seconds; Ctrl-C ends it. Its assistant's panel stays away once closed (×),"]
-    lines += ["its pages for chat traces once Model training is chosen in their place (top left)."]
+    lines = ["Up in about ten seconds; Ctrl-C ends it. MLflow's assistant panel stays away once it is closed (×),"]
+    lines += ["its pages for chat traces once Model training is chosen (top left)."]
     lines += [f"The links that runs print say {PORT}: here it is {port}."] if port != PORT else []
     return "\n".join(lines)
 
