@@ -2,8 +2,8 @@
 
 from hydra import compose, initialize_config_dir
 
+from specexp.app.configs import conf_dir
 from specexp.build import Experiment, experiment
-from specexp.configs import conf_dir
 
 
 def composed(*words: str) -> Experiment:

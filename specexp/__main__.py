@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 
-from specexp import endings
+from specexp.app import endings
 
 COMMANDS = ("run", "list", "report", "ui", "sync")
 
@@ -20,14 +20,14 @@ def _picked(words: list[str]) -> Callable[[], int]:
     if first not in (*COMMANDS, "help"):
         raise endings.unknown_command(first, COMMANDS)
     if {"--help", "-h", "--version"} & set(rest) or first in ("list", "help"):
-        from specexp import pages
+        from specexp.app import pages
 
         return lambda: pages.show(first, rest)
     if first == "run":
-        from specexp import app
+        from specexp.app import running
 
-        return lambda: app.run(rest)
-    from specexp import commands
+        return lambda: running.run(rest)
+    from specexp.app import commands
 
     return lambda: getattr(commands, first)(rest)
 

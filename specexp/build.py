@@ -119,14 +119,19 @@ def member(family: str, node: Mapping[str, Any]) -> Any:
     return values.read(table[name], node, family)
 
 
+def goes_with(draft: str, target: str) -> bool:
+    """Whether these two members make a pair."""
+    return draft not in PARTNERS or target in PARTNERS[draft]
+
+
 def refuse_senseless(names: Mapping[str, str], members: Mapping[str, Any]) -> None:
     """Raises SenselessPair, saying why, for members that are right by themselves and make no sense together."""
     target, draft, rule = names["target"], names["draft"], names["rule"]
-    if target not in PARTNERS.get(draft, (target,)):
+    if not goes_with(draft, target):
         raise SenselessPair(
             f"target={target} draft={draft}: a {draft} draft is a model of its own over a {PARTNERS[draft][0]} "
             "target's vocabulary; "
-            f"take draft={' or draft='.join(d for d in DRAFTS if target in PARTNERS.get(d, (target,)))}"
+            f"take draft={' or draft='.join(other for other in DRAFTS if goes_with(other, target))}"
         )
     paths, most = members["draft"].paths, members["rule"].max_paths
     if paths > most:

@@ -13,20 +13,20 @@ from specexp.audit import audit, refuse_false_claim
 from specexp.build import Experiment
 from specexp.costs import CountsOperations, speedup
 from specexp.curves import Curve, certain, replayed, scaled, tokens_by_gamma
-from specexp.distance import tv_distance, tv_noise_floor
 from specexp.enumeration import MOST_OUTCOMES, enumerate_steps
 from specexp.models.ngram import Ngram, held_out_surprise
 from specexp.models.table import contexts
 from specexp.models.text import TextTarget
 from specexp.observe import Progress, Walked, observe
 from specexp.positions import closed_form, closed_form_rows, position_rows, survivals, token_rows
-from specexp.ranked import ranked_test
-from specexp.records import CurveRow
 from specexp.replay import Replayed
 from specexp.rounds import Ints
+from specexp.rows import CurveRow
 from specexp.rules.single import Token
 from specexp.sampling import draw, streams
 from specexp.statistics import Estimate, Moments
+from specexp.statistics.distance import tv_distance, tv_noise_floor
+from specexp.statistics.ranked import ranked_test
 from specexp.target_only import Text, fresh_counts, text
 
 Metrics = dict[str, float | int | str | None]

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specexp.distance import TokenCounts, count_tokens
 from specexp.engine import Plan, Players, Step, walk
-from specexp.ranked import RankedSums, ranked_sums
 from specexp.rounds import ByPrefix, Floats, Ints, Local
 from specexp.sampling import compact, cumulative
 from specexp.statistics import Moments
+from specexp.statistics.distance import TokenCounts, count_tokens
+from specexp.statistics.ranked import RankedSums, ranked_sums
 
 Progress = Callable[[int, int], None]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from specexp.build import Experiment
-from specexp.records import CurveRow
 from specexp.rounds import Floats
+from specexp.rows import CurveRow
 from specexp.statistics import Estimate, Moments
 
 Of = Callable[..., float]  # a number from the survival at a few positions

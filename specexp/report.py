@@ -7,6 +7,7 @@ from typing import Any
 import specexp
 from specexp import store
 from specexp.errors import UserError
+from specexp.rows import CurveRow
 
 FORMATS: dict[str, tuple[str, ...]] = {"all": ("png", "pdf", "svg"), "png": ("png",), "none": ()}
 
@@ -36,7 +37,7 @@ def command(words: Sequence[str]) -> int:
 
 
 def _report_run(folder: Path) -> None:
-    from specexp import console
+    from specexp.app import console
 
     run = store.read_folder(folder)
     if run.metrics is None:
@@ -46,7 +47,7 @@ def _report_run(folder: Path) -> None:
 
 
 def _report_sweep(folder: Path) -> None:
-    from specexp import console
+    from specexp.app import console
 
     rewrite_sweep(folder)
     drawn = draw_sweep(folder, FORMATS["all"])
@@ -69,7 +70,7 @@ def _drawn(paths: Sequence[Path]) -> dict[str, str]:
 
 def draw_run(
     metrics: Mapping[str, Any],
-    curves: Iterable[store.CurveRow],
+    curves: Iterable[CurveRow],
     config: Mapping[str, Any],
     folder: Path,
     formats: Sequence[str],

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specexp.distance import TokenCounts, count_tokens
 from specexp.engine import BLOCK_TIME, WARM_UP, Plan, Players, block_rows
 from specexp.models.pair import Pair, PairState
 from specexp.replay import Chances
 from specexp.rounds import Floats, Ints, Rule, reference_law
 from specexp.sampling import draw, target_only_streams
+from specexp.statistics.distance import TokenCounts, count_tokens
 
 LEAST_TOKENS = 256  # of each request's text: what its start does to the steady state is then small
 MOST_TOKENS = 2048  # and its p and q stay in memory, however long the run

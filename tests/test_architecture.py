@@ -64,16 +64,16 @@ def inside(*names):
 
 HEART = inside(
     *("rounds", "sampling", "rules", "models", "lengths", "costs", "engine", "exact", "enumeration", "audit", "replay"),
-    *("statistics", "ranked", "distance", "observe", "target_only", "values", "errors"),
+    *("statistics", "observe", "target_only", "values", "errors"),
 )
 NUMBERS = [*HEART, *inside("positions", "curves", "metrics")]
-READERS = inside("app", "bookkeeping", "build", "cells", "composition", "launch", "overrides", "sweeping")
+READERS = inside("app", "build")
 
 
 @pytest.mark.parametrize("module", HEART)
 def test_the_heart_knows_no_house(module):
     """Laws, rules, walks and statistics know neither configs nor files nor figures, nor the libraries of those."""
-    rooms = ("build", "store", "files", "records", "report", "tracking", "figures", "app", "cells", "metrics", "curves")
+    rooms = ("build", "store", "report", "tracking", "figures", "app", "metrics", "curves")
     for name in (*(f"specexp.{room}" for room in rooms), "mlflow", "matplotlib", "hydra", "omegaconf", "rich", "yaml"):
         assert not knows(module, name), name
 
@@ -109,7 +109,7 @@ def test_each_library_has_one_room(module):
 @pytest.mark.parametrize("module", MODULES)
 def test_files_figures_and_tracking_never_run_an_experiment(module):
     """They are functions of finished folders."""
-    if module in inside("store", "files", "records", "figures", "tracking", "report"):
+    if module in inside("store", "figures", "tracking", "report"):
         for name in ("engine", "metrics", "observe", "replay", "exact", "models", "rules", "build"):
             assert not knows(module, f"specexp.{name}"), name
 

@@ -46,6 +46,7 @@ MEMBERS_AND_KEYS = [
     ("draft=text", "target=random draft=text: "),
     ("draft.paths=2", "rule=token verifies at most 1; take draft.paths=1"),
     ("gama=3", "gama=3: there is no key 'gama'; did you mean gamma?"),
+    ("sigma=0.5", "sigma=0.5: there is no key 'sigma'; did you mean draft.sigma?"),
     ("draf=noise", "did you mean draft?"),
     ("draft.alpha=0.5", "draft.alpha=0.5: draft=noise has no key 'alpha'; it has paths, sigma"),
     ("draft.sigm=0.5", "did you mean draft.sigma?"),

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from specexp import bookkeeping, build, cells, composition, configs, pages
+import specexp
+from specexp import build
+from specexp.app import bookkeeping, cells, composition, configs, pages
 from specexp.errors import UserError
 
 TABLES = {**build.FAMILIES, "tracking": bookkeeping.TRACKINGS}
@@ -109,7 +111,7 @@ def test_a_checkouts_conf_wins_over_a_stale_copy_and_a_foreign_one_never_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "specexp"
-    monkeypatch.setattr(configs, "__file__", str(package / "configs.py"))
+    monkeypatch.setattr(specexp, "__file__", str(package / "__init__.py"))
     with pytest.raises(UserError, match="install specexp again"):
         configs.conf_dir()
     inside, beside = make_conf(package), make_conf(tmp_path)

@@ -12,12 +12,12 @@ from specexp.lengths import Fixed
 from specexp.models.pair import Pair
 from specexp.models.table import Table
 from specexp.observe import observe
-from specexp.ranked import ranked_test
 from specexp.rounds import select
 from specexp.rules.block import Block
 from specexp.rules.gumbel import Gumbel
 from specexp.rules.single import SingleRule, Token, excess, one_hot_argmax, ratio
 from specexp.sampling import NotALaw, draw
+from specexp.statistics.ranked import ranked_test
 
 ITEM = WORLDS["drawn V=3 memory=1"]
 ROUNDING = 1e-12

@@ -15,7 +15,7 @@ from specexp.models.table import Table, context_numbers, contexts, random_rows, 
 from specexp.sampling import keyed_normals, streams
 
 FALSE_ALARM = 1e-6
-PAIRS = [(target, draft) for draft, targets in build.PARTNERS.items() for target in targets]
+PAIRS = [(target, draft) for draft in build.DRAFTS for target in build.TARGETS if build.goes_with(draft, target)]
 
 
 @pytest.fixture(scope="module")

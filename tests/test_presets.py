@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from specexp import build, cells, composition, configs, digits, files, replicates, store, sweeps
+from specexp import build, store
 from specexp.__main__ import main
+from specexp.app import cells, composition, configs, digits
 from specexp.figures import lossless
+from specexp.store import files, replicates, sweeps
 
 PRESETS = [entry.name for entry in configs.entries("experiment")]
 POINTS = [

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, kstest
 
-from specexp.distance import TokenCounts, count_tokens, tv_distance, tv_noise_floor
-from specexp.ranked import RankedSums, rank_cells, ranked_sums, ranked_test, token_cells
 from specexp.rounds import Floats, Ints
 from specexp.sampling import draw
+from specexp.statistics.distance import TokenCounts, count_tokens, tv_distance, tv_noise_floor
+from specexp.statistics.ranked import RankedSums, rank_cells, ranked_sums, ranked_test, token_cells
 
 GAMMA = 4
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from specexp.distance import TokenCounts, count_tokens, tv_distance, tv_noise_floor
 from specexp.statistics import Estimate, Moments
+from specexp.statistics.distance import TokenCounts, count_tokens, tv_distance, tv_noise_floor
 
 GAMMA = 4
 SEEDS = 400

@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specexp import files, provenance, store
+from specexp import store
 from specexp.errors import UserError
+from specexp.rows import CurveRow
+from specexp.store import files, provenance
 
 CONFIG = {"gamma": 4, "seed": 0, "figures": None, "rule": {"name": "token"}, "draft": {"name": "noise", "sigma": 0.3}}
 ROWS = [
-    store.CurveRow("by_gamma/speedup", 0, "exact", 1.0, None, None),
-    store.CurveRow("by_gamma/speedup", 1, "sampled", 1 / 3, 0.1, 0.1 + 0.2),
+    CurveRow("by_gamma/speedup", 0, "exact", 1.0, None, None),
+    CurveRow("by_gamma/speedup", 1, "sampled", 1 / 3, 0.1, 0.1 + 0.2),
 ]
 
 
@@ -61,7 +63,7 @@ def test_numbers_are_plain_shortest_and_finite(tmp_path: Path) -> None:
     assert (tmp_path / "metrics.json").read_bytes() == (
         b'{\n  "a": 3,\n  "b": 0.1,\n  "i": null,\n  "n": null,\n  "z": null\n}\n'
     )
-    store.write_curves(tmp_path, [store.CurveRow("c", 1, "exact", np.float64(1 / 3), float("nan"), None)])
+    store.write_curves(tmp_path, [CurveRow("c", 1, "exact", np.float64(1 / 3), float("nan"), None)])
     assert (tmp_path / "curves.csv").read_bytes() == b"curve,x,kind,value,low,high\nc,1,exact,0.3333333333333333,,\n"
 
 
@@ -124,7 +126,7 @@ def unwritable(tmp_path: Path) -> Path:
 
 def test_runs_of_one_second_get_their_own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = iter(["a", "a", "a", "b"])
-    monkeypatch.setattr("specexp.store.secrets.token_hex", lambda _: next(taken))
+    monkeypatch.setattr("specexp.store.folders.secrets.token_hex", lambda _: next(taken))
     first = store.new_run_folder(tmp_path)
     while True:  # the second may end between the two
         second = store.new_run_folder(tmp_path)
@@ -218,7 +220,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("specexp.files.os.replace", interrupt)
+    monkeypatch.setattr("specexp.store.files.os.replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         store.write_text(tmp_path, "metrics.json", "new")
     assert list(tmp_path.iterdir()) == []
@@ -261,7 +263,7 @@ def test_folders_of_other_versions_are_read(tmp_path: Path) -> None:
     (tmp_path / "curves.csv").write_text("new,curve,x,kind,value,low,high\n1,c,2.0,exact,3.0,,\n")
     folder = store.read_folder(tmp_path)
     assert folder.run["unheard_of"] == folder.metrics["unheard_of"] == [1]
-    assert folder.curves == [store.CurveRow("c", 2.0, "exact", 3.0, None, None)]
+    assert folder.curves == [CurveRow("c", 2.0, "exact", 3.0, None, None)]
 
 
 DAMAGE = {
@@ -363,7 +365,7 @@ def test_git_facts_are_those_of_the_checkout(tmp_path: Path, monkeypatch: pytest
     package = tmp_path / "specexp" / "__init__.py"
     package.parent.mkdir()
     package.touch()
-    monkeypatch.setattr("specexp.provenance.specexp.__file__", str(package))
+    monkeypatch.setattr("specexp.store.provenance.specexp.__file__", str(package))
     facts = provenance.git_facts.__wrapped__
     assert facts() is None  # an installed package
     git("init", "-b", "trunk")

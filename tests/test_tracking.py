@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
+import specexp
 from specexp import store, tracking
 from specexp.errors import UserError
+from specexp.rows import CurveRow
 from specexp.tracking import content, embedded, wording
 from specexp.tracking.connection import connect
 from specexp.tracking.settings import Settings
@@ -31,10 +33,10 @@ METRICS = {
     "tokens_per_step_low": 3.9, "tokens_per_step_high": 4.1,
 }  # fmt: skip
 ROWS = [
-    store.CurveRow("by_gamma/tokens_per_step", g, kind, 1 + g * step, None, None)
+    CurveRow("by_gamma/tokens_per_step", g, kind, 1 + g * step, None, None)
     for kind, step in (("sampled", 0.7), ("exact", 0.5), ("closed_form", 0.6))
     for g in range(9)
-] + [store.CurveRow("by_position/acceptance", x, "sampled", 0.9**x if x < 3 else None, None, None) for x in (1, 2, 3)]
+] + [CurveRow("by_position/acceptance", x, "sampled", 0.9**x if x < 3 else None, None, None) for x in (1, 2, 3)]
 
 
 def put(root: Path, kind: str = "cell", sweep: str = "s", metrics: dict | None = METRICS, **record: object) -> Path:
@@ -94,7 +96,7 @@ def python(script: str, *words: object, **more: object) -> subprocess.CompletedP
 
 def with_package() -> dict[str, str]:
     """An environment in which the package under test is found from any folder."""
-    return os.environ | {"PYTHONPATH": str(Path(store.__file__).parent.parent)}
+    return os.environ | {"PYTHONPATH": str(Path(specexp.__file__).parent.parent)}
 
 
 # --- which store -----------------------------------------------------------------------------------------------------
@@ -206,7 +208,7 @@ def test_curves_are_histories_over_x_of_the_best_kind(tmp_path: Path, settings: 
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_ends() -> None:
-    rows = [store.CurveRow("c", x, "exact", float(x), None, None) for x in range(5001)]
+    rows = [CurveRow("c", x, "exact", float(x), None, None) for x in range(5001)]
     points = list(content.histories(rows))
     assert len(points) == 200
     assert (points[0].step, points[-1].step) == (0, 5000)
@@ -238,17 +240,19 @@ def test_the_summary_holds_the_table_the_best_cell_and_the_counts(tmp_path: Path
     folder = put_sweep(tmp_path, (1, 2, 8, 4), metrics=None, status="failed", reason="ValueError: x | y")
     store.write_text(folder, "speedup.png", "picture")
     run = connect(settings).client.get_run(tracking.track_sweep(folder, settings))
-    assert (run.info.status, run.info.run_name) == ("FAILED", "sweep s")
+    assert (run.info.status, run.info.run_name) == ("FAILED", "sweep gamma=1,2,8,4 · s")
     counts = {"cells_done": 3, "cells_failed": 1, "cells_skipped": 0, "cells_killed": 0}
     assert run.data.metrics == {"speedup_best": 9.0, "gamma_best": 8.0, **counts}
-    lines = run.data.tags["mlflow.note.content"].splitlines()
-    assert lines[0] == "| gamma | status | alpha | tokens_per_step | speedup | gamma_best |"
-    assert lines[2:6] == [
-        "| 1 | done | 0.9 | 4 [3.9, 4.1] | 2 |  |",
-        "| 2 | done | 0.9 | 4 [3.9, 4.1] | 3 |  |",
-        "| 8 | done | 0.9 | 4 [3.9, 4.1] | 9 |  |",
+    lines = run.data.tags["mlflow.note.content"].replace(wording.GAP, "").replace(wording.SPACE, " ").splitlines()
+    assert lines[0] == "**gamma=1,2,8,4** · 3 of 4 cells done"
+    assert lines[2] == "| gamma | status | alpha | tokens_per_step | speedup | gamma_best |"
+    assert lines[4:8] == [
+        "| 1 | done | 0.9000 | 4.00 [3.90, 4.10] | 2.000 |  |",
+        "| 2 | done | 0.9000 | 4.00 [3.90, 4.10] | 3.000 |  |",
+        "| 8 | done | 0.9000 | 4.00 [3.90, 4.10] | 9.000 |  |",
         "| 4 | failed: ValueError: x \\| y |  |  |  |  |",
     ]
+    assert lines[9] == "`specexp -m`"
     names = {file.path for file in connect(settings).client.list_artifacts(run.info.run_id)}
     assert names == {"speedup.png", "sweep.csv", "sweep.json"}
     assert store.read_run(folder)["mlflow"]["run_id"] == run.info.run_id

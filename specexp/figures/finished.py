@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from specexp.figures.points import Points, interval, number, points
 
 if TYPE_CHECKING:
-    from specexp.records import CurveRow
+    from specexp.rows import CurveRow
 
 KINDS = ("sampled", "expected", "exact")  # the three ways to know a number, as a person would meet them
 

@@ -12,7 +12,7 @@ from specexp.figures.series import Cell, labelled, written
 from specexp.figures.style import BLACK, BLUE, DOUBLE, GREY, SKY, sheet
 
 FURTHEST = 60  # powers of ten; a smaller p-value is drawn here
-ALARM = 0.01
+ALARM = 0.001
 
 
 def lossless_figure(rows: Sequence[Cell], keys: Sequence[str]) -> Figure | None:

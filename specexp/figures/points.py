@@ -26,10 +26,10 @@ class Points(NamedTuple):
     high: Floats
 
     @property
-    def reach(self) -> Floats | None:
+    def reach(self) -> list[list[float]] | None:
         """How far each interval reaches down and up [2, n], or None where no point has one."""
         reach = np.maximum(np.stack([self.value - self.low, self.high - self.value]), 0.0)
-        return None if np.isnan(reach).all() else reach
+        return None if np.isnan(reach).all() else reach.tolist()
 
 
 def number(cell: object) -> float | None:

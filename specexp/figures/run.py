@@ -40,7 +40,7 @@ from specexp.figures.style import (
 )
 
 if TYPE_CHECKING:
-    from specexp.records import CurveRow
+    from specexp.rows import CurveRow
 
 
 def draw_run(

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specexp import store
-from specexp.sweeps import flatten
+from specexp.rows import CurveRow
+from specexp.store.sweeps import flatten
 from specexp.tracking import wording
 
 BEST_FIRST = ("exact", "expected", "sampled")
@@ -87,7 +88,7 @@ def best_cell(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"speedup_best": best["speedup"], "gamma_best": best.get("gamma")}
 
 
-def histories(curves: Sequence[store.CurveRow]) -> Iterator[Point]:
+def histories(curves: Sequence[CurveRow]) -> Iterator[Point]:
     """Yields each curve as a stepped metric: by the best way there is to know it, thinned to 200 points."""
     for curve in dict.fromkeys(row.curve for row in curves):
         rows = [row for row in curves if row.curve == curve and row.value is not None and row.x == int(row.x)]
@@ -96,7 +97,7 @@ def histories(curves: Sequence[store.CurveRow]) -> Iterator[Point]:
             yield Point(curve, float(row.value or 0.0), int(row.x))
 
 
-def _thinned(rows: list[store.CurveRow]) -> list[store.CurveRow]:
+def _thinned(rows: list[CurveRow]) -> list[CurveRow]:
     last, kept = len(rows) - 1, min(len(rows), LONGEST_HISTORY)
     return [rows[round(i * last / max(kept - 1, 1))] for i in range(kept)]
 

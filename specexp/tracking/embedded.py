@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from specexp import files
 from specexp.errors import UserError
+from specexp.store import files
 
 INSTEAD = "or name another file with tracking.uri=sqlite:////ABSOLUTE/FILE.db"
 log = logging.getLogger(__name__)

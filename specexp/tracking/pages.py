@@ -61,9 +61,11 @@ def ui(root: Path, settings: Settings, port: int | None = None) -> None:
 
 
 def told(port: int) -> str:
-    """What to know about the server: how it ends, and how MLflow's own panel and another port are dealt with."""
-    other = f"\nThe links that runs print say {PORT}: here it is {port}." if port != PORT else ""
-    return f"Up in about ten seconds; Ctrl-C ends it. MLflow's assistant panel stays away once it is closed (×).{other}"
+    """What to know about the server: how it ends, what to click on once, and how another port is dealt with."""
+    lines = ["Up in about ten seconds; Ctrl-C ends it. MLflow's assistant panel stays away once it is closed (×),"]
+    lines += ["its pages for chat traces once Model training is chosen (top left)."]
+    lines += [f"The links that runs print say {PORT}: here it is {port}."] if port != PORT else []
+    return "\n".join(lines)
 
 
 def _experiment_id(settings: Settings) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from specexp import provenance, store
+from specexp import store
+from specexp.store import provenance
 from specexp.tracking import content
 from specexp.tracking.connection import Connection, clear_errors, connect
 from specexp.tracking.content import Content

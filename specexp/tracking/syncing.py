@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from specexp import provenance, store
+from specexp import store
 from specexp.errors import UserError
+from specexp.store import provenance
 from specexp.tracking import runs
 from specexp.tracking.connection import Connection, clear_errors, connect
 from specexp.tracking.settings import Settings

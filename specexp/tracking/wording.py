@@ -6,9 +6,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from specexp import digits, files, store
+from specexp import store
+from specexp.app import digits
 from specexp.errors import UserError
-from specexp.sweeps import value_of
+from specexp.store import files
+from specexp.store.sweeps import value_of
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; MLflow's own choice gives two runs the same.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
@@ -17,9 +19,10 @@ HEADLINES = (
     *("alpha", "acceptance_rate", "tokens_per_step", "tokens_per_step_expected", "tokens_per_step_exact"),
     *("tokens_per_step_closed_form", "speedup", "gamma_best", "tv_distance", "tv_noise_floor", "lossless_pvalue"),
 )
-COMPARED = ("alpha", "tokens_per_step", "speedup", "gamma_best", "lossless_pvalue")
+COMPARED = ("alpha", "tokens_per_step", "speedup", "gamma_best")
 LONGEST_NAME, LONGEST_LIST, MOST_ROWS = 120, 80, 40
-GAP = "\u00a0" * 3  # no-break spaces, as MLflow sets the columns of a table without any room between them
+SPACE = "\u00a0"  # that does not break
+GAP = 3 * SPACE  # as MLflow sets the columns of a table without any room between them
 
 
 def name(folder: store.Folder) -> str:
@@ -80,10 +83,10 @@ def _numbers(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def interval(metrics: Mapping[str, Any], key: str) -> str:
-    """`4.02 [3.99, 4.04]`, or the number alone, or nothing."""
+    """`4.02 [3.99, 4.04]`, or the number alone, or nothing; never broken into two lines."""
     if key == "lossless_pvalue":
         return digits.chance(metrics.get(key))
-    return f"{digits.value(metrics, key)} {digits.interval(metrics, key)}".strip()
+    return f"{digits.value(metrics, key)} {digits.interval(metrics, key)}".strip().replace(" ", SPACE)
 
 
 def _again(record: Mapping[str, Any]) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specexp import composition, store
 from specexp import report as reporting
-from specexp.bookkeeping import Bookkeeper
+from specexp import store
+from specexp.app import composition
+from specexp.app.bookkeeping import Bookkeeper
 from specexp.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def ui(words: Sequence[str]) -> int:
 
 def sync(words: Sequence[str]) -> int:
     """``sync [tracking.uri=...]``: MLflow told of every finished folder that it does not know yet."""
-    from specexp import console, tracking
+    from specexp import tracking
+    from specexp.app import console
 
     done = tracking.sync(*_store(words))
     print(f"MLflow: {done.made} runs logged, {done.kept} there already, {done.closed} left open by dead processes")

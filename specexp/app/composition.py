@@ -24,8 +24,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from specexp import overrides as words
-from specexp.configs import conf_dir
+from specexp.app import overrides as words
+from specexp.app.configs import conf_dir
 from specexp.errors import UserError
 
 CONFIG = "config"

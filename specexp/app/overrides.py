@@ -115,7 +115,10 @@ def _missing(parent: str, name: str, node: Any, base: Any) -> str:
     head = f"{where} has no key '{name}'" if parent else f"there is no key '{name}'"
     if not keys:
         return f"{head}; it has none"
-    close = difflib.get_close_matches(name, keys, n=1)
+    inside = (
+        [] if parent else [f"{key}.{name}" for key in keys if isinstance(node[key], DictConfig) and name in node[key]]
+    )
+    close = inside or difflib.get_close_matches(name, keys, n=1)
     if close:
         return f"{head}; did you mean {'.'.join(filter(None, (parent, close[0])))}?"
     return f"{head}; {'it has' if parent else 'choose from'} {', '.join(sorted(keys))}"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from specexp import console, store, values
+from specexp import store, values
+from specexp.app import console
 from specexp.errors import UserError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from specexp import digits
-from specexp.records import Sweep
+from specexp.app import digits
+from specexp.store.records import Sweep
 
 Progress = Callable[[int, int], None]
 

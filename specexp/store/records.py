@@ -6,26 +6,15 @@ Folders of older and later versions are read too: unknown keys are kept, and onl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from specexp import files, provenance
 from specexp.errors import UserError
+from specexp.rows import CurveRow
+from specexp.store import files, provenance
 
 NEEDED = ("digest", "kind", "status", "started")
-CURVE_COLUMNS = ("curve", "x", "kind", "value", "low", "high")
-
-
-class CurveRow(NamedTuple):
-    """One point of a curve; `kind` is exact, expected, sampled or closed_form; None where there is no number."""
-
-    curve: str
-    x: float
-    kind: str
-    value: float | None
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True)
@@ -88,10 +77,10 @@ def _read_curves(path: Path) -> list[CurveRow]:
     def number(text: str) -> float | None:
         return float(text) if text else None
 
-    rows = files.read_csv(path, CURVE_COLUMNS)
+    rows = files.read_csv(path, CurveRow._fields)
     try:
         return [
-            CurveRow(row["curve"], float(row["x"]), row["kind"], *(number(row[key]) for key in CURVE_COLUMNS[3:]))
+            CurveRow(row["curve"], float(row["x"]), row["kind"], *(number(row[key]) for key in CurveRow._fields[3:]))
             for row in rows
         ]
     except ValueError as error:

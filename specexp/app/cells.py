@@ -17,8 +17,9 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from specexp import files, report, store
+from specexp import report, store
 from specexp.errors import SenselessPair, UserError
+from specexp.store import files
 
 NOT_NUMBERS = ("hydra", "sweep", "tracking")  # what a config holds beside that which decides the numbers
 LINE = "SPECEXP_COMMAND"  # the sweep's command line, from the parent to its cells wherever they run
@@ -55,7 +56,8 @@ def run_cell(cfg: DictConfig) -> Outcome:
     """Hydra's task: one cell of the sweep ``cfg.sweep``, in its own folder."""
     from hydra.core.hydra_config import HydraConfig
 
-    from specexp import build, console
+    from specexp import build
+    from specexp.app import console
 
     overrides = [line for line in HydraConfig.get().overrides.task if not line.startswith("sweep=")]
     try:

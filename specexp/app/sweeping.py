@@ -13,9 +13,11 @@ from hydra._internal.hydra import Hydra
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from specexp import cells, composition, console, launch, overrides, report, store, sweeps
-from specexp.bookkeeping import Bookkeeper
+from specexp import report, store
+from specexp.app import cells, composition, console, launch, overrides
+from specexp.app.bookkeeping import Bookkeeper
 from specexp.errors import UserError
+from specexp.store import sweeps
 
 NEVER_SWEPT = {
     "sweep": "it names the one folder of all cells",

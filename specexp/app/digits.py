@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from specexp.records import Sweep
-from specexp.replicates import summary
+from specexp.store.records import Sweep
+from specexp.store.replicates import summary
 
 Metrics = Mapping[str, Any]
 Row = tuple[str, str, str, str]
@@ -14,7 +14,7 @@ WAYS = (("exact", "_exact"), ("expected", "_expected"), ("sampled", ""))
 WORK = {"operations": "operations_factor"}  # of the cost models that count it
 ROUNDING = 1e-9  # an interval narrower than this part of its number is none
 PROVED = 1e-12  # a bias of no more than this is rounding
-ALARM = 0.01  # a p-value below this is called a difference
+ALARM = 0.001  # a p-value below this is called a difference: a right rule is, once in a thousand runs
 
 
 def number(value: float | None, low: float | None = None, high: float | None = None) -> str:

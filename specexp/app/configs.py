@@ -4,6 +4,7 @@ import itertools
 from pathlib import Path
 from typing import NamedTuple
 
+import specexp
 from specexp.errors import UserError
 
 GROUPS = ("target", "draft", "rule", "length", "cost", "tracking", "experiment")
@@ -24,7 +25,7 @@ def conf_dir() -> Path:
     A folder beside the package counts as a checkout only if its ``pyproject.toml`` is ours, so that neither a stale
     copy in the package nor a foreign ``conf`` ever wins.
     """
-    package = Path(__file__).parent
+    package = Path(specexp.__file__).parent
     for folder in (package.parent / "conf", package / "conf"):
         if (folder / "config.yaml").is_file() and (folder.parent == package or _is_ours(folder.parent)):
             return folder

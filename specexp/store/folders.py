@@ -4,7 +4,6 @@
 
 A run's folder holds config.yaml (what decides the numbers), run.json (who, when, how it ended), curves.csv, figures
 and, LAST, metrics.json: its presence means that the run is finished. Two runs of one config differ in run.json alone.
-Reading is in `records`; its names are here too, so that the rest of the program needs `store` alone.
 """
 
 import hashlib
@@ -20,12 +19,10 @@ from typing import Any, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 
-from specexp import files, provenance, replicates, sweeps
 from specexp.errors import UserError
-from specexp.records import CURVE_COLUMNS, CurveRow, Folder, Sweep, read_folder, read_run, read_sweep, status, status_of
-from specexp.records import is_busy as _is_busy
-
-__all__ = ["CurveRow", "Folder", "Sweep", "read_folder", "read_run", "read_sweep", "status", "status_of"]
+from specexp.rows import CurveRow
+from specexp.store import files, provenance, replicates, sweeps
+from specexp.store.records import is_busy, read_folder, status
 
 # What a run leaves in its folder, in the order in which a re-run takes it away.
 RESULTS = (
@@ -109,7 +106,7 @@ def cell_folder(root: Path, sweep: str, cell: str) -> Path:
     killed at any moment never shows old numbers as finished. UserError while another process is at work in it.
     """
     folder = _make(sweep_folder(root, sweep) / cell)
-    if (folder / "run.json").exists() and _is_busy(folder, but=os.getpid()):
+    if (folder / "run.json").exists() and is_busy(folder, but=os.getpid()):
         raise UserError(f"sweep={sweep}: another process is at work in {folder}; wait for it, or name another sweep")
     try:
         for pattern in RESULTS:
@@ -172,7 +169,7 @@ def write_run(folder: Path, record: Mapping[str, Any]) -> Path:
 def write_curves(folder: Path, rows: Iterable[CurveRow]) -> Path:
     """Writes curves.csv; None, NaN and infinity are empty cells."""
     finite = [(row.curve, _finite(row.x), row.kind, *map(_finite, row[3:])) for row in rows]
-    return write_bytes(folder, "curves.csv", files.csv_bytes(CURVE_COLUMNS, finite))
+    return write_bytes(folder, "curves.csv", files.csv_bytes(CurveRow._fields, finite))
 
 
 def write_metrics(folder: Path, metrics: Mapping[str, Any]) -> Path:

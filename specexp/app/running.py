@@ -10,8 +10,9 @@ from hydra._internal.hydra import Hydra
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from specexp import arguments, cells, composition, configs, console, overrides, store
-from specexp.bookkeeping import Bookkeeper
+from specexp import store
+from specexp.app import arguments, cells, composition, configs, console, overrides
+from specexp.app.bookkeeping import Bookkeeper
 from specexp.errors import UserError
 
 
@@ -26,7 +27,7 @@ def run(words: Sequence[str]) -> int:
             hydra.show_cfg(composition.CONFIG, given.overrides, given.cfg, given.package, given.resolve)
             return 0
         if given.multirun or _preset_sweeps(hydra, given.overrides):
-            from specexp import sweeping
+            from specexp.app import sweeping
 
             return sweeping.run(hydra, given.overrides, line)
         return _single(composition.compose(hydra, given.overrides), given.overrides, line)

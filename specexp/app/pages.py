@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Sequence
 
 import specexp
-from specexp import configs
+from specexp.app import configs
 
 HEAD = """\
 specexp: experiments on speculative decoding, exact where that is possible and honest about noise where it is not

@@ -17,10 +17,11 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, RunMode, TaskFunction
 from omegaconf import DictConfig
 
-from specexp import composition, store
-from specexp.cells import Outcome, plain, run_cell
+from specexp import store
+from specexp.app import composition
+from specexp.app.cells import Outcome, plain, run_cell
+from specexp.app.overrides import one_line
 from specexp.errors import UserError
-from specexp.overrides import one_line
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,5 @@
+"""How sure a number is: moments and their intervals, distances with their noise floor, the ranked losslessness test."""
+
+from specexp.statistics.moments import Estimate, Moments
+
+__all__ = ["Estimate", "Moments"]
