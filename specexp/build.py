@@ -58,10 +58,10 @@ PERSISTENT_REQUESTS = 64
 class Settings:
     """The keys at the config's top that a run reads."""
 
-    gamma: Annotated[int, values.Range(0)] = 4
-    gamma_max: Annotated[int, values.Range(0)] | None = None
-    steps: Annotated[int, values.Range(1)] = 5000
-    requests: Annotated[int, values.Range(1)] | None = None
+    gamma: Annotated[int, values.Range(0, 1024)] = 4
+    gamma_max: Annotated[int, values.Range(0, 1024)] | None = None
+    steps: Annotated[int, values.Range(1, 10**10)] = 5000
+    requests: Annotated[int, values.Range(1, 10**5)] | None = None
     seed: Annotated[int, values.Range(0)] = 0
     audit: bool = False
     figures: Annotated[str, values.OneOf(("all", "png", "none"))] | None = None

@@ -50,11 +50,11 @@ def fresh_tokens(moments: Moments, gamma: int) -> Estimate:
     columns = [f"survive_{i}" for i in range(1, min(gamma, reach) + 1)]
 
     def tokens(means: Mapping[str, float]) -> float:
-        last = means[columns[-1]] if columns else 1.0
+        last = means["last"] if columns else 1.0
         beyond = sum(last * means["rate"] ** i for i in range(1, gamma - reach + 1))
-        return 1 + sum(means[name] for name in columns) + beyond
+        return 1 + means["kept"] + beyond
 
-    return moments.select("rate", *columns).estimate(tokens)
+    return moments.sums(kept=columns, last=columns[-1:], rate=["rate"]).estimate(tokens)
 
 
 def walked_tokens(experiment: Experiment, progress: Progress | None) -> list[Estimate]:

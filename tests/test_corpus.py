@@ -132,3 +132,9 @@ def test_a_wrong_level_or_fraction_names_the_key() -> None:
     for fraction in (0.0, 1.0, -0.1, float("nan")):
         with pytest.raises(UserError, match=rf"^target\.held_out={fraction}: "):
             read(None, held_out=fraction)
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/"])
+def test_what_is_no_file_is_not_read(path: str) -> None:
+    with pytest.raises(UserError, match=f"target.path={path}: cannot be read .it is no file.; give a UTF-8 text file"):
+        read(path)

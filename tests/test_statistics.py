@@ -209,3 +209,14 @@ def test_a_large_vocabulary_takes_requests_as_units():
     stream = TokenCounts.of(counts)
     assert (stream.total, stream.units) == (2400, 8)
     assert 0 < tv_noise_floor(stream) < 1
+
+
+def test_a_sum_of_columns_has_the_moments_of_the_summed_units() -> None:
+    units = np.random.default_rng(4).normal(size=(50, 3))
+    moments = Moments.of(("a", "b", "c"), units)
+    summed = moments.sums(ab=["a", "b"], c=["c"], nothing=[])
+    direct = Moments.of(("ab", "c", "nothing"), np.column_stack([units[:, 0] + units[:, 1], units[:, 2], np.zeros(50)]))
+    assert summed.names == direct.names
+    np.testing.assert_allclose(summed.means, direct.means, atol=1e-14)
+    np.testing.assert_allclose(summed.scatter, direct.scatter, atol=1e-12)
+    assert summed.mean("ab") == pytest.approx(moments.estimate(lambda m: m["a"] + m["b"]), rel=1e-7)

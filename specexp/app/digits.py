@@ -103,9 +103,8 @@ def _floor(metrics: Metrics) -> str:
 
 def _best(metrics: Metrics, gamma_max: int) -> str:
     best = metrics.get("gamma_best")
-    if best == 0:
-        return "do not speculate"
-    return f"speedup {value(metrics, 'speedup_best')}" + ("; raise gamma_max" if best == gamma_max else "")
+    told = "do not speculate" if best == 0 else f"speedup {value(metrics, 'speedup_best')}"
+    return told + ("; raise gamma_max" if best == gamma_max else "")
 
 
 def _equals(metrics: Metrics) -> str:
@@ -115,6 +114,8 @@ def _equals(metrics: Metrics) -> str:
 
 def _verdict(metrics: Metrics, lossy: bool) -> str:
     pvalue = metrics.get("lossless_pvalue")
+    if pvalue is None and metrics.get("tv_ranked_noise_floor"):
+        return "too few tokens to test"
     if pvalue is None:
         return "nothing is left to chance, and no token is impossible"
     if lossy:
@@ -148,7 +149,7 @@ def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False
         "closed form": lambda row: percent(row.get("closed_form_error")),
         **{name: partial(_with_interval, key=key) for name, key in WORK.items() if _any(sweep, key)},
         "speedup": partial(_with_interval, key="speedup"),
-        "best gamma": partial(_plain, key="gamma_best"),
+        "best gamma": partial(_best_of_cell, fixed=sweep.content["fixed"]),
         **({"exact bias": lambda row: _bias(row, "tv_exact")[0]} if _any(sweep, "tv_exact") else {}),
         "TV/floor": _ratio,
         "p-value": lambda row: _lossless(row, lossy(row.get("rule", rule))),
@@ -158,6 +159,14 @@ def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False
     if not narrow:
         return list(columns), rows
     return [name.replace(" ", "\n") for name in columns], [[cell.replace(" [", "\n[") for cell in row] for row in rows]
+
+
+def _best_of_cell(row: Metrics, fixed: Metrics) -> str:
+    """The best draft length; ``>=`` where it ends the curve, so that a larger gamma_max may find a better one."""
+    end, gamma = (row.get(key, fixed.get(key)) for key in ("gamma_max", "gamma"))
+    last = max(gamma or 0, 16) if end is None else end
+    best = row.get("gamma_best")
+    return "" if best is None else f">= {best}" if best == last else str(best)
 
 
 def _lossless(row: Metrics, lossy: bool) -> str:

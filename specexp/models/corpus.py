@@ -95,11 +95,14 @@ def read(path: str | None, level: str = "byte", held_out: float = 0.1) -> Corpus
 def _contents(path: str | None) -> bytes:
     if path is None:
         return files("specexp").joinpath("data", SHIPPED).read_bytes()
+    file = Path(path).expanduser()
     try:
-        return Path(path).read_bytes()
+        if not file.exists() or file.is_file():  # not a folder, nor a pipe that never ends
+            return file.read_bytes()
+        reason = "it is no file"
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"target.path={path}: cannot be read ({reason}); give a UTF-8 text file") from error
+        reason = str(getattr(error, "strerror", None) or error)
+    raise UserError(f"target.path={path}: cannot be read ({reason}); give a UTF-8 text file")
 
 
 @lru_cache(maxsize=8)

@@ -35,7 +35,7 @@ class Derivation(Protocol):
 class Noise:
     """log q = log p + N(0, sigma^2), renormalised (the notebook's draft). A token that p excludes stays excluded."""
 
-    sigma: Annotated[float, Range(0)] = 0.3
+    sigma: Annotated[float, Range(0, 1000)] = 0.3
     paths: Annotated[int, Range(1)] = 1
 
     def derive(self, p: Floats, normals: Callable[[], Floats]) -> Floats:

@@ -53,7 +53,7 @@ class FreshState:
 class RandomTarget:
     """Logits N(0, 1) over ``vocab`` tokens, fresh for each ``context``: a "step" or a "position"."""
 
-    vocab: Annotated[int, Range(1)] = 20
+    vocab: Annotated[int, Range(1, 2**22)] = 20
     context: Annotated[str, OneOf(("step", "position"))] = "step"
     persistent = False
     memory = None

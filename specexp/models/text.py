@@ -22,7 +22,7 @@ class TextTarget:
     level: Annotated[str, OneOf(tuple(corpus.LEVELS))] = "byte"
     smoothing: Smoothed = "kneser_ney"
     path: str | None = None
-    held_out: Annotated[float, Range(0, 1, above=True)] = 0.1
+    held_out: Annotated[float, Range(0, 0.9, above=True)] = 0.1
 
     def corpus(self) -> corpus.Corpus:
         return corpus.read(self.path, self.level, self.held_out)

@@ -6,7 +6,7 @@ vector, so its interval follows from the mean and the scatter alone (delta metho
 denominator, the closed form at the measured alpha, the difference of two paired runs.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, sqrt
 from typing import NamedTuple
@@ -67,6 +67,11 @@ class Moments:
         """The same units, with the columns of ``names`` only."""
         chosen = [self.names.index(name) for name in names]
         return Moments(names, self.count, self.means[chosen], self.scatter[np.ix_(chosen, chosen)])
+
+    def sums(self, **groups: Sequence[str]) -> "Moments":
+        """The same units, with a column for each group: the sum of its names' columns."""
+        matrix = np.array([[float(name in group) for name in self.names] for group in groups.values()])
+        return Moments(tuple(groups), self.count, matrix @ self.means, matrix @ self.scatter @ matrix.T)
 
     def estimate(self, function: Function) -> Estimate:
         """``function`` of the means by name, with Student's 95 % interval (count - 1 degrees of freedom).

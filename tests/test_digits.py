@@ -1,0 +1,38 @@
+"""What a table says of a number: the verdicts and the hints."""
+
+import pytest
+
+from specexp.app import digits
+
+
+def rows(lossy: bool = False, gamma_max: int = 16, **metrics: float | int | None) -> dict[str, tuple[str, str]]:
+    return {name: (value, remark) for name, value, _, remark in digits.run_rows(metrics, gamma_max, lossy)}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "lossy", "verdict"),
+    [
+        ({"lossless_pvalue": 0.5}, False, "no difference seen"),
+        ({"lossless_pvalue": 0.002}, False, "no difference seen"),  # one right rule in five hundred
+        ({"lossless_pvalue": 0.0009}, False, "NOT lossless: not the target's law"),
+        ({"lossless_pvalue": 0.0}, True, "not claimed by this rule; a difference seen"),
+        ({"lossless_pvalue": None, "tv_ranked_noise_floor": 0.0}, False, "nothing is left to chance"),
+        ({"lossless_pvalue": None, "tv_ranked_noise_floor": 0.2}, False, "too few tokens to test"),
+    ],
+)
+def test_the_verdict_on_losslessness(metrics: dict[str, float | None], lossy: bool, verdict: str) -> None:
+    assert rows(lossy, **metrics)["lossless"][1].startswith(verdict)
+
+
+def test_a_best_gamma_at_the_end_of_its_curve_is_not_taken_for_the_best() -> None:
+    assert rows(gamma_best=16, speedup_best=2.0)["best gamma"] == ("16", "speedup 2.000; raise gamma_max")
+    assert rows(gamma_best=0, gamma_max=0)["best gamma"] == ("0", "do not speculate; raise gamma_max")
+    assert rows(gamma_best=0)["best gamma"] == ("0", "do not speculate")
+
+
+def test_rounding_is_no_error_and_no_bias() -> None:
+    assert digits.percent(-1e-17) == "0.00 %"
+    assert digits.percent(-0.0017) == "-0.17 %"
+    shown = rows(tv_exact=3e-16, audit_bias=0.25)
+    assert shown["exact bias"][0] == "0"
+    assert shown["audit"] == ("0.2500", "the largest in small worlds")
