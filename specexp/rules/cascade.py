@@ -27,7 +27,7 @@ class Cascade(SingleRule):
     takes q after the last draft, which an engine has once the drafter has read that draft.
     """
 
-    variant: Annotated[str, OneOf(("chow", "diff", "opt", "token1", "token2", "token3"))] = "token3"
+    variant: Annotated[str, OneOf(("chow", "diff", "opt", "token1", "token2", "token3"))] = "opt"
     tolerance: Annotated[float, Range(0, 1)] = 0.2
 
     lossless = True
