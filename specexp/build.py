@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from specexp import exact, values
 from specexp.costs import COSTS, Cost
 from specexp.engine import Plan, Players
+from specexp.enumeration import MOST_OUTCOMES, Enumerated, enumerate_steps
 from specexp.errors import SenselessPair, UserError
 from specexp.lengths import LENGTHS
 from specexp.models.derived import Alpha, Derivation, Noise, derived
@@ -50,6 +51,7 @@ FAMILIES: dict[str, Mapping[str, Any]] = {
 # Which targets a draft model of its own goes with. One that is derived from the target's law goes with every target.
 PARTNERS = {"fixed": ("fixed",), "bigram": ("bigram",), "text": ("text",), "lookup": ("text",)}
 
+QUICK_OUTCOMES = 20_000  # summed in every run, for they cost milliseconds
 FRESH_REQUESTS = 1
 PERSISTENT_REQUESTS = 64
 
@@ -85,6 +87,11 @@ class Experiment:
     def world(self) -> exact.World | None:
         """The exactly solvable world of this experiment, where there is one."""
         return exact.world(self.players.pair, self.players.rule)
+
+    @cached_property
+    def enumerated(self) -> Enumerated | None:
+        """Every outcome of a step, where they are few (with ``audit``: not too many)."""
+        return enumerate_steps(self.players, self.gamma, MOST_OUTCOMES if self.audit else QUICK_OUTCOMES)
 
 
 def experiment(cfg: Mapping[str, Any] | DictConfig) -> Experiment:

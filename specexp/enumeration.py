@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specexp.engine import Players
+from specexp.exact import stationary
 from specexp.models.pair import Pair, contexts_of
 from specexp.models.table import contexts
 from specexp.rounds import Floats, Ints, Round, Rule, reference_law
@@ -31,6 +32,22 @@ class Enumerated:
     def expected_kept(self) -> Floats:
         """[S]: mean number of drafts that a step keeps."""
         return np.array(sum(n * law.sum(1) for n, law in enumerate(self.steps)), dtype=np.float64)
+
+    def step_kernel(self) -> Floats:
+        """[S, S']: where the next step starts."""
+        kernel = np.zeros((len(self.reference), len(self.reference)))
+        context = np.arange(len(kernel))[:, None]
+        for kept, law in enumerate(self.steps):
+            np.add.at(kernel, (context, self._after(kept + 1)), law)
+        return kernel
+
+    def step_starts(self) -> Floats:
+        """[S]: the long-run law of the contexts in which steps start."""
+        return stationary(self.step_kernel())
+
+    def tokens_per_step(self) -> float:
+        """Long-run emitted tokens a step, whatever the rule looks at."""
+        return float(1 + self.expected_kept() @ self.step_starts())
 
     def stream_law(self, depth: int) -> Floats:
         """[S, V^depth]: joint law of the next ``depth`` tokens after context s, over as many steps as they take."""

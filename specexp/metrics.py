@@ -13,7 +13,6 @@ from specexp.audit import audit, refuse_false_claim
 from specexp.build import Experiment
 from specexp.costs import CountsOperations, speedup
 from specexp.curves import Curve, certain, replayed, scaled, tokens_by_gamma
-from specexp.enumeration import MOST_OUTCOMES, enumerate_steps
 from specexp.models.ngram import Ngram, held_out_surprise
 from specexp.models.table import contexts
 from specexp.models.text import TextTarget
@@ -30,7 +29,6 @@ from specexp.statistics.ranked import ranked_test
 from specexp.target_only import Text, fresh_counts, text
 
 Metrics = dict[str, float | int | str | None]
-QUICK_OUTCOMES = 20_000  # summed in every run, for they cost milliseconds
 NONE = Estimate(None, None, None)
 
 
@@ -111,10 +109,12 @@ def single_numbers(experiment: Experiment, moments: Moments, curve: Curve) -> tu
 
 
 def tokens_per_step(experiment: Experiment, moments: Moments) -> dict[str, Estimate]:
-    """Mean emitted tokens a step, the extra one included, by the way it is known; the best way first."""
-    world = experiment.world
+    """Mean emitted tokens a step, the extra one included, by the way it is known; the best way first. Exact by the
+    algebra, else by every outcome of a small world."""
+    world, enumerated = experiment.world, experiment.enumerated
+    exact = NONE if enumerated is None else certain(enumerated.tokens_per_step())
     return {
-        "exact": NONE if world is None else certain(world.tokens_per_step(experiment.gamma)),
+        "exact": exact if world is None else certain(world.tokens_per_step(experiment.gamma)),
         "expected": moments.ratio("expected", "counted"),
         "sampled": moments.ratio("tokens", "steps"),
     }
@@ -200,12 +200,10 @@ def proofs(experiment: Experiment) -> Metrics:
     steps start; null where the world is too large. With audit=true, also the largest bias over small worlds; UserError
     for a rule that claims to be lossless and is not."""
     players, gamma = experiment.players, experiment.gamma
-    enumerated = enumerate_steps(players, gamma, MOST_OUTCOMES if experiment.audit else QUICK_OUTCOMES)
+    enumerated = experiment.enumerated
     metrics: Metrics = {"tv_exact": None}
     if enumerated is not None:
-        bias = enumerated.bias(max(2, gamma + 1))
-        starts = np.full(len(bias), 1 / len(bias)) if experiment.world is None else experiment.world.step_starts(gamma)
-        metrics["tv_exact"] = float(bias @ starts)
+        metrics["tv_exact"] = float(enumerated.bias(max(2, gamma + 1)) @ enumerated.step_starts())
     if experiment.audit:
         verdict = audit(players, gamma, experiment.plan.seed)
         refuse_false_claim(players, verdict, experiment.rule_name)

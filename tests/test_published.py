@@ -152,6 +152,7 @@ def test_solved_by_enumeration_is_the_algebra():
         item = WORLDS["drawn V=3 memory=1"]
         expected = exact.world(table_pair(*item), rule).tokens_per_step(gamma)
         assert solved(rule, item, gamma) == pytest.approx(expected, abs=ROUNDING)
+        assert enumerated(rule, item, gamma).tokens_per_step() == pytest.approx(expected, abs=ROUNDING)
 
 
 @pytest.mark.parametrize("rule", [Block(), ExactMatch()], ids=repr)
