@@ -1,5 +1,6 @@
 """Tables for a paper: LaTeX with booktabs' rules, from rows of text."""
 
+import re
 from collections.abc import Sequence
 
 # What LaTeX reads as something else, and how it is written to be read as it stands.
@@ -17,8 +18,8 @@ SPECIAL = {
 
 def escape(text: str) -> str:
     """``text`` as LaTeX prints it; a minus before a digit is a minus sign."""
-    written = "".join(SPECIAL.get(letter, letter) for letter in text)
-    return f"${written}$" if text[:1] == "-" and text[1:].replace(".", "", 1).isdigit() else written
+    written = "".join(SPECIAL.get(letter, letter) for letter in text).replace("$>$=", r"$\geq$")
+    return re.sub(r"(^|[ \[])-(?=\d)", r"\1$-$", written)
 
 
 def booktabs(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import specexp
-from specexp import store
+from specexp import latex, store
 from specexp.errors import UserError
 from specexp.rows import CurveRow
 
+TABLE = "table.tex"  # the table that is printed, for a paper
 FORMATS: dict[str, tuple[str, ...]] = {"all": ("png", "pdf", "svg"), "png": ("png",), "none": ()}
 
 
@@ -20,7 +21,7 @@ def formats(figures: str | None, default: str) -> tuple[str, ...]:
 
 
 def command(words: Sequence[str]) -> int:
-    """``report FOLDER...``: draws each run's or sweep's figures in all formats and prints its table; exit code 0."""
+    """``report FOLDER...``: figures in all formats, the table printed and as LaTeX, of runs and sweeps; exit code 0."""
     if not words:
         raise UserError("report: which folder? report outputs/sweeps/NAME, or a run's folder")
     for word in words:
@@ -43,29 +44,24 @@ def _report_run(folder: Path) -> None:
     if run.metrics is None:
         raise UserError(f"report {folder}: not finished ({store.status(run)}); there is nothing to draw")
     drawn = draw_run(run.metrics, run.curves, run.config, folder, FORMATS["all"])
+    store.write_text(folder, TABLE, latex.booktabs(*console.run_table(run.metrics, run.config)))
     console.show_run(run.metrics, run.config, {"folder": str(folder), **_drawn(drawn)})
 
 
 def _report_sweep(folder: Path) -> None:
-    from specexp.app import console
+    from specexp.app import console, digits
 
-    rewrite_sweep(folder)
+    store.refresh_sweep(folder)
     drawn = draw_sweep(folder, FORMATS["all"])
-    console.show_sweep(store.read_sweep(folder), {"folder": str(folder), **_drawn(drawn)})
-
-
-def rewrite_sweep(folder: Path) -> None:
-    """sweep.json and sweep.csv again, from what the cells' folders hold by now, if each cell still has one."""
     sweep = store.read_sweep(folder)
-    cells = [folder / digest for digest in sweep.content["cells"]]
-    if all((cell / "run.json").exists() for cell in cells):
-        swept = {key: sweep.content["swept"][key] for key in sweep.swept}
-        store.write_sweep(folder, swept, [store.read_folder(cell).config for cell in cells])
+    store.write_text(folder, TABLE, latex.booktabs(*digits.sweep_table(sweep, console.is_lossy)))
+    console.show_sweep(sweep, {"folder": str(folder), **_drawn(drawn)})
 
 
 def _drawn(paths: Sequence[Path]) -> dict[str, str]:
     names = sorted({path.stem for path in paths})
-    return {"figures": ", ".join(names) + f" ({', '.join(FORMATS['all'])})"} if names else {}
+    told = {"figures": ", ".join(names) + f" ({', '.join(FORMATS['all'])})"} if names else {}
+    return told | {"table": TABLE}
 
 
 def draw_run(

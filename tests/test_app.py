@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 import specexp
-from specexp import metrics, store, tracking
+from specexp import metrics, report, store, tracking
 from specexp.__main__ import main
 from specexp.app import console, digits, launch, sweeping
 from specexp.errors import UserError
+from specexp.tracking import connection
 
 PACKAGE = Path(specexp.__file__).parent.parent
 QUICK = ["steps=50", "figures=none", "tracking=none"]
@@ -43,7 +44,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def mlflow_words(database: Path, request: pytest.FixtureRequest) -> list[str]:
-    return [f"tracking.uri=sqlite:///{database}", f"tracking.experiment={request.node.name}"]
+    return [f"tracking.uri=sqlite:///{database}", f"tracking.experiment={request.node.originalname}"]
 
 
 def rows(sweep: Path) -> list[dict[str, str]]:
@@ -235,10 +236,11 @@ def test_skipped_cells_are_no_failure_and_failed_ones_are(outputs: Path, capsys:
     assert "specexp: skipped: draft=text: target=random draft=text" in capsys.readouterr().err
     assert main([*QUICK, "-m", "gamma=2,-1", "sweep=fail"]) == 1
     found = rows(outputs / "sweeps" / "fail")
-    assert [(row["status"], row["reason"]) for row in found] == [
+    assert [(row["status"], row["reason"][:36]) for row in found] == [
         ("done", ""),
-        ("failed", "gamma=-1: must be a whole number >= 0"),
+        ("failed", "gamma=-1: must be a whole number >= "),
     ]
+    assert "specexp: failed: gamma=-1: must be" in capsys.readouterr().err  # the key once
     assert list((outputs / "sweeps" / "fail").rglob("traceback.txt")) == []
     assert main([*QUICK, "-m", "draft=text,bigram", "sweep=all"]) == 2
 
@@ -267,6 +269,49 @@ def test_an_interruption_ends_the_sweep_with_every_cell_in_its_table(
     ]
     assert record(outputs / "sweeps" / "s")["status"] == "killed"
     assert capsys.readouterr().err.endswith("specexp: interrupted\n")
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interruption_while_drawing_says_where_the_cells_are(
+    outputs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(report, "draw_sweep", interrupt)
+    assert main([*QUICK, "-m", "gamma=1,2", "sweep=s"]) == 130
+    sweep = outputs / "sweeps" / "s"
+    assert [row["status"] for row in rows(sweep)] == ["done", "done"]
+    assert record(sweep)["status"] == "killed"
+    told = f"specexp: the cells are in {sweep}; python -m specexp report {sweep} draws them\n"
+    assert capsys.readouterr().err == f"{told}specexp: interrupted\n"
+
+
+@pytest.mark.parametrize(("words", "end"), [(["-m", "gamma=1,2", "sweep=s"], "sweeps/s"), (["gamma=1"], "runs/")])
+def test_an_interruption_while_mlflow_is_told_says_what_logs_the_rest(
+    words: list[str], end: str, outputs: Path, mlflow_words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(tracking, "track", interrupt)
+    assert main(["steps=50", "figures=none", *mlflow_words, *words]) == 130
+    captured = capsys.readouterr()
+    assert f"{outputs}/{end}" in captured.err
+    assert "python -m specexp sync logs the rest" in captured.err
+    (ended,) = outputs.glob("sweeps/s" if "-m" in words else "runs/*")
+    assert record(ended)["status"] == "done"
+    assert ("tokens/step" in captured.out) == ("-m" not in words)
+
+
+def test_a_sweep_takes_away_the_figures_of_an_earlier_one_of_its_name(outputs: Path) -> None:
+    sweep = outputs / "sweeps" / "s"
+    assert main([*QUICK, "-m", "gamma=1,2", "seed=1,2", "sweep=s"]) == 0
+    assert main(["report", str(sweep)]) == 0
+    cell = sweep / rows(sweep)[0]["cell"]
+    before = contents(cell)
+    assert (sweep / "speedup.png").exists()
+    assert (sweep / "replicates.csv").exists()
+    assert main([*QUICK, "-m", "draft.sigma=0.1,0.2", "sweep=s"]) == 0
+    assert {path.name for path in sweep.iterdir() if path.is_file()} == {"run.json", "sweep.json", "sweep.csv"}
+    assert contents(cell) == before
 
 
 def test_a_launcher_that_dies_leaves_the_cells_that_were_done(
@@ -340,7 +385,7 @@ def test_results_are_whole_if_mlflow_fails_at_the_end_and_sync_tells_it_later(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def refuse(folder: Path, settings: Any) -> None:
-        raise UserError("tracking.uri=...: MLflow failed (database is locked)")
+        raise UserError(f"tracking.uri=...: MLflow failed (database is locked); {connection.SYNC}")
 
     with monkeypatch.context() as broken:
         broken.setattr(tracking, "track", refuse)
@@ -348,7 +393,7 @@ def test_results_are_whole_if_mlflow_fails_at_the_end_and_sync_tells_it_later(
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
     assert "database is locked" in captured.err
-    assert "python -m specexp sync" in captured.err
+    assert captured.err.count("python -m specexp sync") == 1
     assert [row["status"] for row in rows(outputs / "sweeps" / "s")] == ["done", "done"]
     assert mlflow_runs(database, request.node.name) == []
     assert main(["sync", *mlflow_words]) == 0
@@ -442,6 +487,30 @@ def test_sigterm_ends_the_sweep_as_killed(outputs: Path) -> None:
     assert is_killed_from_the_second_cell_on(outputs / "sweeps" / "s")
 
 
+def test_a_sweep_whose_process_is_killed_can_be_reported_and_synced(
+    outputs: Path, database: Path, mlflow_words: list[str], request: pytest.FixtureRequest, capsys: Any
+) -> None:
+    sweep = outputs / "sweeps" / "s"
+    with working_sweep(outputs, "tracking=none") as process:
+        assert {row["reason"] for row in rows(sweep)} == {"not started"}
+        assert store.scan(outputs).sweeps == [sweep]
+        assert main([*QUICK, "-m", "gamma=3", "sweep=s"]) == 2  # a second sweep of its name
+        line = capsys.readouterr().err
+        assert line.startswith("specexp: sweep=s: another process is at work")
+        assert line.count("\n") == 1
+        process.kill()
+        process.wait()
+    assert store.status_of(store.read_run(sweep)) == "killed"
+    assert main(["sync", *mlflow_words]) == 0
+    ends = [("cell", "FINISHED"), ("cell", "KILLED"), ("sweep", "KILLED")]
+    assert mlflow_runs(database, request.node.name) == ends
+    assert is_killed_from_the_second_cell_on(sweep)
+    (sweep / "sweep.csv").write_text((sweep / "sweep.csv").read_text().replace("done", "killed"))
+    assert main(["report", str(sweep)]) == 0
+    assert is_killed_from_the_second_cell_on(sweep)
+    assert main([*QUICK, "-m", "gamma=3", "sweep=s"]) == 0  # its process is gone
+
+
 @pytest.mark.slow
 def test_another_launcher_gives_the_same_bytes_in_the_same_order(outputs: Path) -> None:
     words = ["steps=50", "tracking=none", "-m", "rule=token,lenient", "gamma=4,1", "draft=noise,text", "sweep=s"]
@@ -491,6 +560,19 @@ def test_points_of_a_preset_are_told_by_the_keys_that_they_set() -> None:
         for name, gamma, alpha in (("a", 2, 0.6), ("b", 3, 0.7))
     ]
     assert sweeping.swept(cells) == {"gamma": [2, 3], "draft.alpha": [0.6, 0.7]}
+
+
+def test_a_terminal_that_is_too_narrow_cuts_no_number(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    cells = [f"0.8881 [0.8{number}, 0.89]" for number in range(10)]
+    console._print_table([f"metric {number}" for number in range(10)], [cells])
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert all(cell in out for cell in cells)
+    assert out.count("\n") == 2
 
 
 def test_plain_columns_line_up() -> None:

@@ -58,6 +58,8 @@ MEMBERS_AND_KEYS = [
     ("~gamma", "~gamma: gamma cannot be left out; give it a value"),
     ("~draft", "~draft: draft cannot be left out"),
     ("target=random target=fixed", "target=fixed: target is given twice (target=random); keep one"),
+    ("target.name=fixed", "target.name=fixed: a member brings keys of its own; write target=fixed"),
+    ("a" * 5000 + "=1", "aaa...: no such key; none is longer than 200 characters"),
     ("hydra/launcher=nope", "hydra/launcher=nope: no such hydra/launcher; choose from basic"),
     ("hydra.job.nam=x", "hydra.job has no key 'nam'"),
 ]
@@ -94,6 +96,7 @@ SWEEPS = [
     ("-m draft=noise,nope", "draft=nope: no such draft"),
     ("-m draft=alpha,noise draft.alpha=0.5", "draft.alpha=0.5: draft=noise has no key 'alpha'"),
     ("-m gamma=interval(1,4)", "gamma=interval(1,4): no list"),
+    ("-m gamma=range(1,1)", "gamma=range(1,1): a list of values is empty"),
     ("-m hydra.job.name=a,b", "hydra.job.name=a,b"),
     ("-m figures=pdf gamma=1,2", "figures=pdf: must be all, png, none"),
     ("-m gamma=1,2 hydra.sweeper.max_batch_size=x", "max_batch_size"),
@@ -138,12 +141,56 @@ def test_one_line_exit_code_2_and_nothing_left_behind(
         f"{FIXED} target.probs=[0.5,0.5,0] draft.probs=[0,0.5,0.5]",
         f"{FIXED} target.probs=[1,0] draft.probs=[0.5,0.5]",
         "sweep=null",
+        "experiment=null",
     ],
 )
 def test_the_edges_are_good_input(words: str, outputs: Path) -> None:
     """The negative control: what is next to bad input runs, and its numbers are numbers."""
     assert main([*words.split(), "steps=50", "figures=none", "tracking=none"]) == 0
     assert len(list(outputs.glob("runs/*/metrics.json"))) == 1
+
+
+PRESETS = [
+    (b"\xff\xfe\x00\x01", "experiment=mine: its YAML is not UTF-8 text"),
+    (b"tracking: none\n", "tracking=none: a member, not a value; write `override /tracking: none`"),
+    (b"draft: noise\n", "draft=noise: a member, not a value; write `override /draft: noise`"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), PRESETS)
+def test_a_preset_of_no_use_is_told_in_one_line(
+    text: bytes, told: str, tmp_path: Path, outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "mine.yaml").write_bytes(b"# @package _global_\n" + text)
+    assert main(["--config-dir", str(tmp_path), "experiment=mine"]) == 2
+    line = capsys.readouterr().err
+    assert told in line
+    assert line.count("\n") == 1
+    assert not outputs.exists()
+
+
+@pytest.mark.parametrize(
+    ("redirected", "code", "told"),
+    [(">&-", 0, ""), (">/dev/full", 1, "specexp: cannot write output"), ("| cat", 0, "")],
+)
+def test_output_that_goes_nowhere(redirected: str, code: int, told: str) -> None:
+    line = f"set -o pipefail; {shlex.quote(sys.executable)} -m specexp list {redirected}"
+    environ = {**os.environ, "PYTHONPATH": str(PACKAGE)}
+    ended = subprocess.run(["bash", "-c", line], env=environ, capture_output=True, text=True)
+    assert ended.returncode == code
+    assert ended.stderr.startswith(told)
+    assert ended.stderr.count("\n") == bool(told)
+
+
+def test_a_current_folder_that_is_gone_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert main(["steps=50"]) == 2
+    assert capsys.readouterr().err == "specexp: the current folder is gone; cd to one that exists\n"
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -154,7 +201,8 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def test_a_process_ends_with_the_line_and_with_a_traceback_only_if_asked() -> None:
     short, long = run("gamma=-1"), run("gamma=-1", HYDRA_FULL_ERROR="1")
     assert (short.returncode, long.returncode) == (2, 2)
-    assert short.stderr == "specexp: gamma=-1: must be a whole number >= 0\n"
+    assert short.stderr.startswith("specexp: gamma=-1: must be a whole number >= 0")
+    assert short.stderr.count("\n") == 1
     assert "Traceback" in long.stderr
     assert long.stderr.endswith(short.stderr)
 

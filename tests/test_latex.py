@@ -8,7 +8,7 @@ import pytest
 
 from specexp.latex import booktabs, escape
 
-CELLS = ["a_b", "50 %", "<1e-12", "x & y", r"C:\dir", "{1}", "~^#$", "α γ", "-0.17"]
+CELLS = ["a_b", "50 %", "<1e-12", "x & y", r"C:\dir", "{1}", "~^#$", "α γ", "-0.17 % [-1, 2]", ">= 16"]
 
 
 def test_a_table_is_written_with_booktabs_rules() -> None:
@@ -28,7 +28,8 @@ def test_what_latex_would_read_otherwise_is_escaped() -> None:
         r"\{1\}",
         r"\textasciitilde{}\textasciicircum{}\#\$",
         r"$\alpha$ $\gamma$",
-        r"$-0.17$",
+        r"$-$0.17 \% [$-$1, 2]",
+        r"$\geq$ 16",
     ]
 
 

@@ -337,6 +337,35 @@ def test_a_sweep_run_twice_has_the_same_bytes(tmp_path: Path) -> None:
         assert (one / name).read_bytes() == (two / name).read_bytes()
 
 
+def test_a_killed_sweep_is_refreshed_from_its_cells(tmp_path: Path) -> None:
+    configs = [CONFIG | {"gamma": gamma} for gamma in (1, 2, 4)]
+    folder = store.begin_sweep(tmp_path, "s", store.new_record("0" * 12, "sweep", "s"))
+    store.write_sweep(folder, {"gamma": [1, 2, 4]}, configs)
+    assert {row["reason"] for row in store.read_sweep(folder).rows} == {"not started"}
+    put(store.cell_folder(tmp_path, "s", store.digest(configs[1])), configs[1])
+    store.refresh_sweep(folder)
+    refreshed = (folder / "sweep.csv").read_bytes()
+    assert [row["status"] for row in store.read_sweep(folder).rows] == ["killed", "done", "killed"]
+    store.write_sweep(folder, {"gamma": [1, 2, 4]}, configs)
+    assert (folder / "sweep.csv").read_bytes() == refreshed
+    (folder / store.digest(configs[1]) / "run.json").unlink()
+    store.refresh_sweep(folder)  # its numbers are nowhere else now
+    assert (folder / "sweep.csv").read_bytes() == refreshed
+
+
+def test_a_sweep_that_another_process_works_on_is_left_alone(tmp_path: Path, dead_pid: int) -> None:
+    def begins(pid: int) -> Path:
+        folder = store.begin_sweep(tmp_path, "s", store.new_record("0" * 12, "sweep", "s") | {"pid": pid})
+        store.write_text(folder, "speedup.png", "drawn")
+        return folder
+
+    begins(dead_pid)
+    folder = begins(os.getppid())
+    with pytest.raises(UserError, match="sweep=s: another process"):
+        begins(os.getpid())
+    assert (folder / "speedup.png").exists()
+
+
 def test_a_swept_key_hides_a_metric_of_its_name(tmp_path: Path) -> None:
     folder = store.cell_folder(tmp_path, "s", store.digest(CONFIG | {"steps": 10}))
     store.write_metrics(put(folder, CONFIG | {"steps": 10}), {"steps": 12})

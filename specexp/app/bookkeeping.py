@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from specexp.tracking import Settings
 
 
+SYNC = "python -m specexp sync"
+
+
 @dataclass(frozen=True)
 class Store:
     """An MLflow store: ``uri`` None stands for MLFLOW_TRACKING_URI, else the outputs folder's own."""
@@ -63,9 +66,14 @@ class Bookkeeper:
         try:
             self._track(self.settings, folders, sweep)
         except UserError as error:
-            console.complain(f"{error} (the results are whole: python -m specexp sync logs them)")
+            advice = "" if SYNC in str(error) else f" (the results are whole: {SYNC} logs them)"
+            console.complain(f"{error}{advice}")
             return False
         return True
+
+    def later(self) -> str:
+        """What to say, after a semicolon, where the telling was cut short; nothing for tracking=none."""
+        return "" if self.settings is None else f"; {SYNC} logs the rest in MLflow"
 
     def _track(self, settings: "Settings", folders: Sequence[Path], sweep: Path | None) -> None:
         from specexp import tracking

@@ -1,6 +1,7 @@
 """The commands that run nothing anew: report, ui, sync."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,12 @@ def sync(words: Sequence[str]) -> int:
     from specexp import tracking
     from specexp.app import console
 
-    done = tracking.sync(*_store(words))
+    root, settings = _store(words)
+    for sweep in store.scan(root).sweeps:
+        with suppress(UserError):  # a damaged one is told by sync itself
+            if store.read_run(sweep)["status"] == "running" and store.status_of(store.read_run(sweep)) == "killed":
+                store.refresh_sweep(sweep)
+    done = tracking.sync(root, settings)
     print(f"MLflow: {done.made} runs logged, {done.kept} there already, {done.closed} left open by dead processes")
     for line in done.damaged:
         console.complain(line)

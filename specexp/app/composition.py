@@ -25,10 +25,11 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from specexp.app import overrides as words
-from specexp.app.configs import conf_dir
+from specexp.app.configs import GROUPS, conf_dir
 from specexp.errors import UserError
 
 CONFIG = "config"
+UNREADABLE = (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError)
 
 
 class Loader(ConfigLoaderImpl):
@@ -54,15 +55,17 @@ class Loader(ConfigLoaderImpl):
         validate_sweep_overrides: bool = True,
     ) -> DictConfig:
         given = words.parse(overrides)
+        overrides = [word for word, one in zip(overrides, given, strict=True) if not words.is_no_preset(one)]
         if run_mode == RunMode.RUN and validate_sweep_overrides:
             words.refuse_several(given)
         if not any(override.key_or_group == "hydra.searchpath" for override in given):  # it brings members of its own
             words.refuse_unknown(given, self.members)
         try:
             cfg = super().load_configuration(config_name, overrides, run_mode, from_shell, validate_sweep_overrides)
-        except (HydraException, OmegaConfBaseException, yaml.YAMLError) as error:
+        except UNREADABLE as error:
             raise UserError(words.explain(error, given, self._members_alone(given))) from error
         words.refuse_foreign(cfg, self.top_keys())
+        words.refuse_plain(cfg, [group for group in GROUPS if group != "experiment"])
         return cfg
 
     def members(self, group: str) -> list[str]:
@@ -78,7 +81,7 @@ class Loader(ConfigLoaderImpl):
         members = [override.input_line for override in given if self.members(override.key_or_group)]
         try:
             return super().load_configuration(CONFIG, [line for line in members if line], RunMode.MULTIRUN)
-        except (HydraException, OmegaConfBaseException, yaml.YAMLError):
+        except UNREADABLE:
             return None
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:

@@ -14,6 +14,7 @@ from specexp.app import digits
 from specexp.store.records import Sweep
 
 Progress = Callable[[int, int], None]
+UNBOUNDED = 100_000  # characters: rich measures a table only up to its console's width
 
 
 def complain(message: str) -> None:
@@ -24,10 +25,14 @@ def complain(message: str) -> None:
 def show_run(metrics: Mapping[str, Any], config: Mapping[str, Any], places: Mapping[str, str]) -> None:
     """Prints a run's table: what was run, its numbers, then ``places`` (where its files and its MLflow run are)."""
     print(digits.headline(config))
-    gamma_max = config["gamma_max"] or max(config["gamma"], 16)
-    rows = digits.run_rows(metrics, gamma_max, is_lossy(config["rule"]["name"]))
-    _print_table(("", "", "95 % interval", ""), rows)
+    _print_table(*run_table(metrics, config))
     show_places(places)
+
+
+def run_table(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """(header, rows) of a run's table."""
+    gamma_max = max(config["gamma"], 16) if config["gamma_max"] is None else config["gamma_max"]
+    return ("", "", "95 % interval", ""), digits.run_rows(metrics, gamma_max, is_lossy(config["rule"]["name"]))
 
 
 def show_sweep(sweep: Sweep, places: Mapping[str, str]) -> None:
@@ -67,8 +72,9 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], gap: int 
         table.add_column(name, no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    console = Console(markup=False)
-    console.print(table, width=max(console.width, console.measure(table).maximum), soft_wrap=True)
+    wanted = Console(markup=False, width=UNBOUNDED, height=1).measure(table).maximum
+    width = max(shutil.get_terminal_size().columns, wanted)  # the terminal wraps a line; a number is never cut
+    Console(markup=False, width=width, height=1).print(table)
 
 
 def text_table(rows: Sequence[Sequence[str]]) -> str:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from specexp.errors import UserError
+from specexp.store import files
 
 FAILED, BAD_INPUT, INTERRUPTED, PIPE_CLOSED, TERMINATED = 1, 2, 130, 141, 143
 
@@ -22,9 +23,13 @@ class Terminated(KeyboardInterrupt):
 
 def exit_code(command: Callable[[], int]) -> int:
     """What ``command`` returns, or the code of the error it raised, after a line on stderr that tells it."""
+    _open_streams()
     try:
         with _sigterm_raises():
-            return command()
+            _require_folder()
+            code = command()
+            sys.stdout.flush()  # what cannot be written is known here, and not while Python ends
+            return code
     except UserError as error:
         _tell(" ".join(str(error).split()))
         return BAD_INPUT
@@ -32,11 +37,34 @@ def exit_code(command: Callable[[], int]) -> int:
         _tell(str(error) or "interrupted")
         return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe, such as head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return PIPE_CLOSED
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in files.NO_SPACE and error.filename is None:
+            _drop_output()
+            _tell("cannot write output: no space left where it goes; what ran is in its folder")
+            return FAILED
         _tell(f"{type(error).__name__}: {error}".split("\n")[0] + f"; this is a bug of specexp: {_written()}")
         return FAILED
+
+
+def _open_streams() -> None:
+    """A stream that the caller closed (``>&-``) swallows what is printed."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, open as long as the process
+
+
+def _require_folder() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise UserError("the current folder is gone; cd to one that exists") from error
+
+
+def _drop_output() -> None:
+    """Lets what is still to be printed go nowhere, or Python would complain of it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(message: str) -> None:

@@ -13,7 +13,10 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
+from specexp.app.configs import GROUPS
 from specexp.errors import UserError
+
+LONGEST_KEY = 200
 
 
 def parse(words: Iterable[str]) -> list[Override]:
@@ -22,7 +25,14 @@ def parse(words: Iterable[str]) -> list[Override]:
     return [_parse_one(parser, word) for word in words]
 
 
+def is_no_preset(override: Override) -> bool:
+    """Whether it is ``experiment=null``, the default, which Hydra takes in a defaults list but not as a word."""
+    return override.key_or_group == "experiment" and not override.is_sweep_override() and override.value() is None
+
+
 def _parse_one(parser: OverridesParser, word: str) -> Override:
+    if len(word.partition("=")[0]) > LONGEST_KEY:  # Hydra would ask the file system for a group of that name
+        raise UserError(f"{word[:40]}...: no such key; none is longer than {LONGEST_KEY} characters")
     try:
         return parser.parse_override(word)
     except HydraException as error:
@@ -56,6 +66,7 @@ def refuse_unknown(given: Sequence[Override], members_of: Callable[[str], list[s
     for override in given:
         group = override.key_or_group
         members = members_of(group)
+        _refuse_name(override, members_of)
         if override.is_delete() and not override.is_hydra_override():
             raise UserError(f"{override.input_line}: {group} cannot be left out; give it a value, {group}=...")
         if not members and group != "experiment":
@@ -64,6 +75,14 @@ def refuse_unknown(given: Sequence[Override], members_of: Callable[[str], list[s
             raise UserError(f"{override.input_line}: {group} is given twice ({seen[group].input_line}); keep one")
         seen[group] = override
         _refuse_member(override, members)
+
+
+def _refuse_name(override: Override, members_of: Callable[[str], list[str]]) -> None:
+    """``target.name=fixed`` would put one member's name on another's keys."""
+    group, _, key = override.key_or_group.rpartition(".")
+    if key == "name" and group and members_of(group):
+        value = str(override.input_line).partition("=")[2]
+        raise UserError(f"{override.input_line}: a member brings keys of its own; write {group}={value}")
 
 
 def _refuse_member(override: Override, members: list[str]) -> None:
@@ -93,11 +112,23 @@ def refuse_foreign(cfg: DictConfig, top_keys: Sequence[str]) -> None:
             raise UserError(f"{key!s}={cfg[key]}: no such key; {nearest(str(key), set(top_keys) - {'hydra'})}")
 
 
+def refuse_plain(cfg: DictConfig, groups: Sequence[str]) -> None:
+    """UserError for a preset's ``tracking: none``, which puts a word where the member's keys should be."""
+    for group in groups:
+        node = cfg.get(group, {})
+        if not isinstance(node, DictConfig | dict):
+            right = f"override /{group}: {node}"
+            raise UserError(f"{group}={node}: a member, not a value; write `{right}` in the defaults list")
+
+
 def explain(error: Exception, given: Sequence[Override], base: DictConfig | None) -> str:
     """Why Hydra refused, in one line: the first override whose key ``base`` lacks, else Hydra's own words.
 
     ``base`` is the config that the chosen members make by themselves, None where even they do not compose.
     """
+    if isinstance(error, UnicodeDecodeError):
+        chosen = ", ".join(str(override.input_line) for override in given if override.key_or_group in GROUPS)
+        return f"{chosen or 'config'}: its YAML is not UTF-8 text; write it again"
     for override in given if base is not None else ():
         key = override.key_or_group
         parent, _, name = key.rpartition(".")

@@ -76,10 +76,23 @@ def _single(cfg: DictConfig, words: list[str], line: str) -> int:
     except KeyboardInterrupt:
         keeper.keep([folder])
         raise
-    tracked = keeper.keep([folder])
+    return _kept_and_shown(keeper, outcome, config, folder)
+
+
+def _kept_and_shown(keeper: Bookkeeper, outcome: cells.Outcome, config: dict[str, Any], folder: Path) -> int:
+    """The exit code, after MLflow and the user were told; the user even where the former was interrupted."""
+    places = {"folder": cells.shown(folder)}
+    try:
+        tracked = keeper.keep([folder])
+        places |= keeper.places()
+    except KeyboardInterrupt:
+        if outcome.status == "done":
+            console.show_run(outcome.metrics, config, places)
+        console.complain(f"the run's files are in {places['folder']}{keeper.later()}")
+        raise
     if outcome.status == "failed":
         return _failed(outcome, folder)
-    console.show_run(outcome.metrics, config, {"folder": cells.shown(folder), **keeper.places()})
+    console.show_run(outcome.metrics, config, places)
     return 0 if tracked else 1
 
 

@@ -43,13 +43,21 @@ class Sweep:
         self.ended: set[str] = set()
 
     def begin(self, plan: launch.Plan) -> None:
-        """All cells of a batch are composed: now the store must answer, and the sweep's folder is made."""
+        """All cells of a batch are composed: now the store must answer, and the sweep's folder is made. Its table
+        stands before the first cell does, so that a sweep whose process is killed can be read."""
+        if not plan.cells:
+            raise UserError(f"-m {' '.join(self.words)}: a list of values is empty; give each key one value or more")
         if not self.record:
             self.keeper.prepare()
-            store.sweep_folder(self.root, self.name)
             digest = store.digest({"cells": list(plan.distinct())})
-            self.record = store.new_record(digest, "sweep", self.name, self.words, self.line)
-            store.write_run(self.folder, self.record)
+            record = store.new_record(digest, "sweep", self.name, self.words, self.line)
+            store.begin_sweep(self.root, self.name, record)
+            self.record = record
+        self.write_table()
+
+    def write_table(self) -> None:
+        """sweep.json and sweep.csv of the cells planned so far, from what is in their folders by now."""
+        store.write_sweep(self.folder, swept(self.plan.cells), list(self.plan.distinct().values()))
 
     def count(self) -> tuple[int, int]:
         """(cells ended, cells planned), from their files: they may work in other processes."""
@@ -79,6 +87,8 @@ def run(hydra: Hydra, words: list[str], line: str) -> int:
         if not sweep.record:
             raise
         return _launcher_failed(sweep, error)
+    if not sweep.record:  # a sweeper that had nothing to launch
+        sweep.begin(sweep.plan)
     return _finish(sweep, None)
 
 
@@ -124,15 +134,33 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
 
 
 def _finish(sweep: Sweep, interruption: str | None) -> int:
-    """Writes the sweep's files, draws, tracks, shows; the exit code."""
-    configs = sweep.plan.distinct()
-    store.write_sweep(sweep.folder, swept(sweep.plan.cells), list(configs.values()))
+    """Writes the sweep's files, draws, tracks, shows; the exit code. Interrupted there, it says where all is."""
+    try:
+        sweep.write_table()
+        tracked = _drawn_and_kept(sweep, interruption)
+    except KeyboardInterrupt:
+        folder, later = cells.shown(sweep.folder), sweep.keeper.later()
+        console.complain(f"the cells are in {folder}; python -m specexp report {folder} draws them{later}")
+        raise
+    table = store.read_sweep(sweep.folder)
+    console.show_sweep(table, {"folder": cells.shown(sweep.folder), **sweep.keeper.places(sweep.name)})
+    return _told(sweep, table.rows, tracked)
+
+
+def _drawn_and_kept(sweep: Sweep, interruption: str | None) -> bool:
+    """Whether MLflow was told; the sweep has ended, in its record, once its figures are drawn."""
     rows = store.read_sweep(sweep.folder).rows
+    try:
+        report.draw_sweep(sweep.folder, sweep.formats)
+    except KeyboardInterrupt as error:
+        _end_record(sweep, rows, interruption or str(error) or "interrupted")
+        raise
     _end_record(sweep, rows, interruption)
-    report.draw_sweep(sweep.folder, sweep.formats)
-    tracked = sweep.keeper.keep([sweep.folder / digest for digest in configs], sweep.folder)
-    places = {"folder": cells.shown(sweep.folder), **sweep.keeper.places(sweep.name)}
-    console.show_sweep(store.read_sweep(sweep.folder), places)
+    return sweep.keeper.keep([sweep.folder / digest for digest in sweep.plan.distinct()], sweep.folder)
+
+
+def _told(sweep: Sweep, rows: Sequence[Mapping[str, Any]], tracked: bool) -> int:
+    """Tells of each cell that is not done; the exit code."""
     for row in rows:
         _tell(sweep, row)
     states = {row["status"] for row in rows}
@@ -159,4 +187,5 @@ def _tell(sweep: Sweep, row: Mapping[str, Any]) -> None:
     trace = sweep.folder / row["cell"] / "traceback.txt"
     where = f" ({cells.shown(trace)})" if trace.exists() else ""
     words = " ".join(f"{key}={sweeps.value_of(cell.config, key)}" for key in swept(sweep.plan.cells))
-    console.complain(f"{row['status']}: {words or 'the only cell'}: {reason}{where}")
+    told = reason if reason.startswith(f"{words}: ") else f"{words or 'the only cell'}: {reason}"
+    console.complain(f"{row['status']}: {told}{where}")

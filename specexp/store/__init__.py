@@ -17,16 +17,17 @@ from specexp.store.folders import (
     write_curves,
     write_metrics,
     write_run,
-    write_sweep,
     write_text,
 )
 from specexp.store.records import Folder, Sweep, read_folder, read_run, read_sweep, status, status_of
+from specexp.store.sweep_files import begin_sweep, refresh_sweep, write_sweep
 
 __all__ = [
     "RESULTS",
     "Folder",
     "Found",
     "Sweep",
+    "begin_sweep",
     "cell_folder",
     "check_sweep_name",
     "digest",
@@ -36,6 +37,7 @@ __all__ = [
     "read_folder",
     "read_run",
     "read_sweep",
+    "refresh_sweep",
     "root_of",
     "scan",
     "status",

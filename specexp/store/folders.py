@@ -21,8 +21,8 @@ import yaml  # type: ignore[import-untyped]
 
 from specexp.errors import UserError
 from specexp.rows import CurveRow
-from specexp.store import files, provenance, replicates, sweeps
-from specexp.store.records import is_busy, read_folder, status
+from specexp.store import files, provenance
+from specexp.store.records import is_busy
 
 # What a run leaves in its folder, in the order in which a re-run takes it away.
 RESULTS = (
@@ -32,6 +32,7 @@ RESULTS = (
     "*.png",
     "*.pdf",
     "*.svg",
+    "*.tex",
     ".*.tmp",
     "config.yaml",
     "run.json",
@@ -108,13 +109,18 @@ def cell_folder(root: Path, sweep: str, cell: str) -> Path:
     folder = _make(sweep_folder(root, sweep) / cell)
     if (folder / "run.json").exists() and is_busy(folder, but=os.getpid()):
         raise UserError(f"sweep={sweep}: another process is at work in {folder}; wait for it, or name another sweep")
+    clear(folder, RESULTS)
+    return folder
+
+
+def clear(folder: Path, patterns: Iterable[str]) -> None:
+    """Takes away the folder's own files of these patterns, in their order; what lies deeper stays."""
     try:
-        for pattern in RESULTS:
+        for pattern in patterns:
             for old in folder.glob(pattern):
                 old.unlink()
     except OSError as error:
         raise files.unwritable(folder, error) from error
-    return folder
 
 
 def _make(folder: Path) -> Path:
@@ -192,34 +198,3 @@ def write_text(folder: Path, name: str, text: str) -> Path:
 def write_bytes(folder: Path, name: str, data: bytes) -> Path:
     """Writes any other file of a run's folder, such as a figure: whole or not at all."""
     return files.write_bytes(folder / name, data)
-
-
-def write_sweep(folder: Path, swept: Mapping[str, Sequence[Any]], configs: Sequence[Mapping[str, Any]]) -> Path:
-    """Writes sweep.json, sweep.csv and, where seeds replicate, replicates.csv from the cells' configs, in sweep order,
-    and from what their folders hold by now.
-
-    `swept`: {dotted key: values as given}. A cell without a folder was never started: its row says killed.
-    """
-    cells = [_cell_row(folder / digest(config), dict(config)) for config in configs]
-    write_bytes(folder, "sweep.json", files.json_bytes(sweeps.sweep_content(folder.name, swept, cells)))
-    header, lines = sweeps.sweep_table(list(swept), cells)
-    _write_replicates(folder, list(swept), [dict(zip(header, line, strict=True)) for line in lines])
-    return write_bytes(folder, "sweep.csv", files.csv_bytes(header, lines))
-
-
-def _write_replicates(folder: Path, swept: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-    """replicates.csv, a row for each combination that several seeds replicate; no file where none does."""
-    means = replicates.summary(swept, rows)
-    if not means:
-        (folder / "replicates.csv").unlink(missing_ok=True)
-        return
-    header = list(dict.fromkeys(key for mean in means for key in mean))
-    lines = [[mean.get(key) for key in header] for mean in means]
-    write_bytes(folder, "replicates.csv", files.csv_bytes(header, lines))
-
-
-def _cell_row(folder: Path, config: dict[str, Any]) -> sweeps.CellRow:
-    if not (folder / "run.json").exists():
-        return sweeps.CellRow(folder.name, config, "killed", "not started", {})
-    cell = read_folder(folder)
-    return sweeps.CellRow(folder.name, config, status(cell), cell.run.get("reason"), cell.metrics or {})
