@@ -337,7 +337,7 @@ def test_report_draws_from_files_alone_the_same_bytes_each_time(outputs: Path, c
         assert capsys.readouterr().out.splitlines()[:3] == table
         drawn.append(contents(sweep))
     assert drawn[0] == drawn[1]
-    assert {"speedup.png", "speedup.pdf", "speedup.svg"} <= set(drawn[0])
+    assert {"speedup.png", "speedup.pdf", "speedup.svg", "table.tex"} <= set(drawn[0])
     cell = sweep / rows(sweep)[0]["cell"]
     assert main(["report", str(cell)]) == 0
     assert {"notebook.png", "notebook.pdf", "notebook.svg"} <= {path.name for path in cell.iterdir()}

@@ -4,6 +4,7 @@ import itertools
 import os
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import matplotlib
@@ -12,7 +13,8 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 from matplotlib.text import Text
 
-from specexp.figures import draw_run, draw_sweep, finished, points, run, series, style, sweep
+from specexp.errors import UserError
+from specexp.figures import draw_run, draw_sweep, finished, lossless, points, run, series, style, sweep
 
 ALPHA, STEPS, GAMMA_MAX = 0.89, 5000, 16
 FORMATS = ("png", "pdf", "svg")
@@ -192,13 +194,14 @@ def test_an_unfinished_file_neither_stays_nor_replaces_the_old_one(tmp_path, mon
     (path,) = draw_run(some_metrics(), [], some_config(), tmp_path, ("png",), PROVENANCE)
     before = path.read_bytes()
 
-    class Broken(style.FigureCanvasAgg):
-        def print_png(self, filename, **options):
-            Path(filename).write_bytes(b"half")
-            raise OSError(28, "No space left on device")
+    def broken(file, data):
+        assert fnmatch(file.name, ".*.tmp")  # what the store sweeps up after a kill
+        with file.open("wb") as half:
+            half.write(data[:9])
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setitem(style.CANVASES, "png", Broken)
-    with pytest.raises(OSError, match="No space"):
+    monkeypatch.setattr(Path, "write_bytes", broken)
+    with pytest.raises(UserError, match=r"notebook\.png: no space left .*free some, or set SPECEXP_OUTPUTS"):
         draw_run(some_metrics(speedup=2.0), [], some_config(), tmp_path, ("png",), PROVENANCE)
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_bytes() == before
@@ -378,6 +381,7 @@ def test_speedup_marks_the_best_cell_and_plain_decoding():
     best = max(rows, key=lambda row: row["speedup"])
     star = next(found for found in axes.lines if found.get_marker() == "*")
     assert star.get_xydata().tolist() == [[best["gamma"], best["speedup"]]]
+    assert star.get_label() == f"best of these: γ = {best['gamma']:g}, {best['speedup']:.2f} ×"
     assert line(axes, "plain decoding").get_ydata() == [1, 1]
 
 
@@ -412,6 +416,63 @@ def test_names_give_bars_and_the_best_is_marked():
     star = next(found for found in axes.lines if found.get_marker() == "*")
     assert star.get_xydata().tolist() == [[rows[2]["speedup"], 2]]
     assert axes.get_xlabel() == "speedup (×)"
+
+
+@pytest.mark.parametrize("known", [{"tv_exact": 0.01}, {"lossless_pvalue": 1e-4}])
+@pytest.mark.parametrize("gammas", [(4,), (2, 4)])
+def test_the_star_crowns_no_rule_known_to_be_lossy(known, gammas):
+    rules = ("token", "block", "greedy_by_name")
+    rows = [
+        cell(g, 2.0 + i + g, rule=rule, gamma=g) | (known if rule == rules[2] else {"tv_exact": 1e-16})
+        for i, rule in enumerate(rules)
+        for g in gammas
+    ]
+    swept = {"rule": rules, "gamma": gammas} if len(gammas) > 1 else {"rule": rules}
+    axes = drawn(rows, swept, "speedup")
+    star = next(found for found in axes.lines if found.get_marker() == "*")
+    best = max((row for row in rows if row["rule"] == "block"), key=lambda row: row["speedup"])
+    assert star.get_xydata().tolist() == [[best["gamma"], best["speedup"]] if len(gammas) > 1 else [best["speedup"], 1]]
+    assert star.get_label().startswith("best of these, lossy apart: ")
+    style.lay_out(axes.figure)
+    assert_readable(axes.figure)
+    alone = drawn([row | known for row in rows], {"gamma": gammas}, "speedup")  # a sweep that compares no rules
+    assert [found for found in alone.lines if found.get_marker() == "*"]
+    none = drawn([row | known for row in rows], swept, "speedup")
+    assert not [found for found in none.lines if found.get_marker() == "*"]
+
+
+def test_the_lossless_figure_names_what_has_no_test_and_claims_no_intervals():
+    told = {"tv_distance": 0.02, "tv_noise_floor": 0.02, "lossless_pvalue": 0.4}
+    rules = {"token": told, "lenient": told | {"lossless_pvalue": 1e-9}, "greedy": told | {"lossless_pvalue": None}}
+    rows = [cell(4, 3.0, rule=rule) | numbers for rule, numbers in rules.items()]
+    with style.house_style():
+        a_sweep = sweep.Sweep(rows, {"rule": list(rules)}, ["N = 5,000 steps a cell", "95 % intervals"])
+        notes = {name: note for name, _, note in sweep.figures(a_sweep)}
+    assert notes["speedup"] == a_sweep.note
+    assert notes["lossless"] == ["N = 5,000 steps a cell", "no test in 1 of 3 cells: rule=greedy"]
+    assert lossless.without_test(rows[:2], ["rule"]) == ""
+
+
+@pytest.mark.parametrize(("distance", "pvalue"), [(0.02, 0.4), (0.9, 1e-50), (0.02, 1e-50), (0.9, 0.4)])
+def test_the_names_of_the_two_thresholds_stand_apart(distance, pvalue):
+    told = {"tv_distance": distance, "tv_noise_floor": 0.02, "lossless_pvalue": pvalue}
+    with style.house_style():
+        figure = lossless.lossless_figure([cell(4, 3.0, rule=rule) | told for rule in "ab"], ["rule"])
+        style.lay_out(figure)
+        figure.draw_without_rendering()
+        left, right = (axes.texts[0].get_window_extent() for axes in figure.axes)
+    assert right.x0 - left.x1 > 0.2 * style.DPI
+
+
+def test_tokens_per_step_and_speedup_of_a_sweep_are_known_alike_and_say_how():
+    rows = [cell(g, 2.0, gamma=g) | {"tokens_per_step_expected": 2.1, "speedup_source": "exact"} for g in (1, 2)]
+    rows = [row | {"tokens_per_step_exact": 2.5} for row in rows]
+    tokens, speedup = (drawn(rows, {"gamma": [1, 2]}, metric) for metric in ("tokens_per_step", "speedup"))
+    assert tokens.containers[0].lines[0].get_ydata().tolist() == [2.5, 2.5]
+    assert (tokens.get_ylabel(), speedup.get_ylabel()) == ("tokens per step, exact", "speedup, exact (×)")
+    rows[0] |= {"tokens_per_step_exact": None}
+    assert series.ways(rows, "tokens_per_step") == ", exact or expected"
+    assert series.ways([cell(1, 2.0)], "speedup") == ""
 
 
 @pytest.mark.parametrize(

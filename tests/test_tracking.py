@@ -130,6 +130,7 @@ def test_the_uri_is_the_keys_then_the_environments_then_the_outputs(
     ("kind", "uri"),
     [
         ("server", None),
+        *(("local", uri) for uri in ("http://", "https:///p", "http://h:port", "http://[", "http://a b")),
         *(
             ("local", uri)
             for uri in ("./mlruns", "file:///x", "sqlite://", "sqlite:///", "sqlite:///:memory:", "ftp://h")
@@ -141,6 +142,54 @@ def test_what_is_no_store_is_refused_in_one_line(kind: str, uri: str) -> None:
     with pytest.raises(UserError, match=r"^tracking\.uri=.*") as caught:
         Settings(kind, uri).resolve(Path("/root"))
     assert "\n" not in str(caught.value)
+    assert not uri or f"tracking.uri={uri}: " in str(caught.value)
+
+
+def test_an_experiment_without_a_name_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^tracking\.experiment=: no name"):
+        Settings(experiment=" ").resolve(Path("/root"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "environment", "named", "instead"),
+    [
+        ("local", "http://h:1", "http://e", "tracking.uri=http://h:1", "take tracking=none, or drop tracking.uri"),
+        (
+            *("local", None, "http://me:pw@e", "MLFLOW_TRACKING_URI=http://e"),
+            "take tracking=none, or unset MLFLOW_TRACKING_URI",
+        ),
+        (
+            *("server", "http://h", None, "tracking.uri=http://h"),
+            "take tracking=none, or take tracking=local and drop tracking.uri",
+        ),
+        ("local", None, None, "tracking.uri=sqlite:////root/mlflow.db", "or take tracking=none"),
+    ],
+)
+def test_messages_name_where_the_uri_is_from_and_how_to_go_without(
+    monkeypatch: pytest.MonkeyPatch, kind: str, key: str, environment: str, named: str, instead: str
+) -> None:
+    if environment:
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", environment)
+    resolved = Settings(kind, key).resolve(Path("/root"))
+    assert (resolved.named, resolved.instead) == (named, instead)
+    assert resolved.resolve(Path("/elsewhere")) == resolved
+
+
+def test_a_bad_uri_in_the_environment_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "ftp://me:pw@h")
+    with pytest.raises(UserError, match=r"^MLFLOW_TRACKING_URI=ftp://h: not a store"):
+        Settings().resolve(Path("/root"))
+
+
+def test_a_store_that_cannot_be_used_claims_no_results(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^tracking\.uri=postgresql\+foo://x/y: MLflow failed.*drop tracking\.uri$"):
+        tracking.prepare(Settings(uri="postgresql+foo://x/y"), tmp_path)
+
+
+def test_a_database_without_its_driver_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "MySQLdb", None)
+    with pytest.raises(UserError, match=r"^tracking\.uri=mysql://x/y: needs .* MySQLdb.*pip install 'mysqlclient'$"):
+        tracking.prepare(Settings(uri="mysql://x/y"), tmp_path)
 
 
 def test_a_password_is_not_shown() -> None:
@@ -353,6 +402,32 @@ def test_sync_mends_what_a_kill_cut_off(tmp_path: Path, settings: Settings, at: 
     [run] = runs_of(settings)
     assert (run.info.status, run.data.metrics["alpha"]) == ("FINISHED", 0.9)
     assert tracking.sync(tmp_path, settings) == tracking.Synced(kept=1)
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, ValueError])
+@pytest.mark.parametrize("status", ["done", "killed"])
+def test_an_interrupted_telling_leaves_no_open_run(
+    tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch, end: type[BaseException], status: str
+) -> None:
+    folder = put(tmp_path, status=status, metrics=METRICS if status == "done" else None)
+    client = type(connect(settings).client)
+
+    def interrupted(*_: object) -> None:
+        raise end
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "log_artifact", interrupted)
+        with pytest.raises(end):
+            tracking.track(folder, settings)
+    assert runs_of(settings) == []
+    assert tracking.sync(tmp_path, settings) == tracking.Synced(made=1)
+    other = put(tmp_path, gamma=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "log_artifact", interrupted)
+        patch.setattr(client, "delete_run", lambda *_: json.loads("{"))
+        with pytest.raises(end):  # the first error is told, where MLflow takes no more
+            tracking.track(other, settings)
+    assert tracking.sync(tmp_path, settings) == tracking.Synced(made=1, kept=1)
 
 
 def test_sync_tells_every_finished_folder_and_names_the_damaged(tmp_path: Path, settings: Settings) -> None:

@@ -12,13 +12,13 @@ from specexp.figures.series import Cell, labelled, written
 from specexp.figures.style import BLACK, BLUE, DOUBLE, GREY, SKY, sheet
 
 FURTHEST = 60  # powers of ten; a smaller p-value is drawn here
-ALARM = 0.001
+BIAS, ALARM = 1e-12, 0.001  # beyond what rounding and chance do to a lossless rule
 
 
 def lossless_figure(rows: Sequence[Cell], keys: Sequence[str]) -> Figure | None:
     """Left TV over its noise floor, right -log10 of the ranked test's p-value, a row a cell; None where no cell has
     both."""
-    tested = [row for row in rows if number(row.get("tv_noise_floor")) and row.get("lossless_pvalue") is not None]
+    tested = [row for row in rows if is_tested(row)]
     if not tested:
         return None
     figure, (pooled, ranked) = sheet(DOUBLE, 0.2 * len(tested) + 1.1, panels=2)
@@ -34,10 +34,29 @@ def lossless_figure(rows: Sequence[Cell], keys: Sequence[str]) -> Figure | None:
     return figure
 
 
+def is_tested(row: Cell) -> bool:
+    """Whether the cell has both numbers."""
+    return bool(number(row.get("tv_noise_floor"))) and number(row.get("lossless_pvalue")) is not None
+
+
+def without_test(rows: Sequence[Cell], keys: Sequence[str]) -> str:
+    """The small print on the cells that have no row here, by their rules; empty where there are none."""
+    untested = [row for row in rows if not is_tested(row)]
+    rules = [key for key in keys if key.split(".")[0] == "rule"]
+    names = dict.fromkeys(labelled(rules, [written(row.get(key)) for key in rules]) for row in untested)
+    return f"no test in {len(untested)} of {len(rows)} cells: {', '.join(names)}" if untested else ""
+
+
+def is_lossy(row: Cell) -> bool:
+    """Whether the cell's rule is known not to keep the target's law: by every outcome summed, or by the ranked test."""
+    bias, pvalue = number(row.get("tv_exact")), number(row.get("lossless_pvalue"))
+    return (bias is not None and bias > BIAS) or (pvalue is not None and pvalue < ALARM)
+
+
 def draw_threshold(axes: Axes, x: float, label: str, color: str) -> None:
-    """An upright line with its name on top; rows run from top to bottom."""
+    """An upright line with its name on top, towards the panel's middle; rows run from top to bottom."""
     axes.axvline(x, color=color, linestyle=(0, (4, 2)), linewidth=0.8)
-    look: dict[str, Any] = {"fontsize": 7, "ha": "center"}
+    look: dict[str, Any] = {"fontsize": 7, "ha": "left" if x < np.mean(axes.get_xlim()) else "right"}
     axes.annotate(label, (x, 1.0), (0, 3), xycoords=("data", "axes fraction"), textcoords="offset points", **look)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")

@@ -15,7 +15,11 @@ from specexp.statistics import Moments
 Cell = Mapping[str, str | float | None]
 Interval = tuple[float, float | None, float | None]
 
-SOURCES = {"tokens_per_step": ("tokens_per_step", "tokens_per_step_expected", "tokens_per_step_exact")}
+SOURCES = {  # how tokens a step may be known, the best way first, as it is what the speedup is made of
+    "exact": "tokens_per_step_exact",
+    "expected": "tokens_per_step_expected",
+    "sampled": "tokens_per_step",
+}
 
 LONGEST_NAME = 28
 
@@ -48,12 +52,26 @@ def written(value: object) -> str:
 
 
 def measured(row: Cell, metric: str) -> Interval | None:
-    """The cell's number with its interval: counted where steps were counted, else expected, else exact."""
-    for key in SOURCES.get(metric, (metric,)):
-        value, low, high = interval(row, key)
-        if value is not None:
-            return value, low, high
-    return None
+    """The cell's number with its interval; tokens a step as they are known best."""
+    source = known_as(row, metric)
+    key = SOURCES[source] if metric == "tokens_per_step" and source else metric
+    value, low, high = interval(row, key)
+    return None if value is None else (value, low, high)
+
+
+def known_as(row: Cell, metric: str) -> str | None:
+    """The way in which the cell knows the metric (exact, expected, sampled), None where it has but one or none."""
+    if metric == "tokens_per_step":
+        return next((source for source, key in SOURCES.items() if number(row.get(key)) is not None), None)
+    source = row.get(f"{metric}_source")
+    return source if isinstance(source, str) else None
+
+
+def ways(rows: Sequence[Cell], metric: str) -> str:
+    """``, exact or sampled``: the ways in which the cells know the metric, as part of an axis' name."""
+    found = {known_as(row, metric) for row in rows if measured(row, metric) is not None}
+    named = " or ".join(source for source in SOURCES if source in found)
+    return f", {named}" if named else ""
 
 
 def over_replicates(found: Sequence[Interval]) -> Interval:

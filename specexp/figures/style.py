@@ -5,7 +5,7 @@ readers tell apart (Okabe and Ito 2008, without the yellow that white paper swal
 that matplotlib ships. Only figures' own objects are made: no pyplot, no state that outlives a call.
 """
 
-import os
+import io
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +20,8 @@ from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+
+from specexp.store import files
 
 CANVASES = {"png": FigureCanvasAgg, "pdf": FigureCanvasPdf, "svg": FigureCanvasSVG}
 COLUMN, DOUBLE = 3.25, 6.75  # inches: one column of a paper, and two
@@ -137,19 +139,17 @@ def lay_out(figure: Figure) -> None:
 
 
 def save(figure: Figure, stem: Path, formats: Sequence[str], provenance: Mapping[str, str]) -> list[Path]:
-    """The figure as ``stem`` with each suffix in ``formats`` (png, pdf, svg); each file appears whole or not at all."""
+    """The figure as ``stem`` with each suffix in ``formats`` (png, pdf, svg); each file appears whole or not at all.
+
+    UserError where one cannot be written.
+    """
     lay_out(figure)
     stem.parent.mkdir(parents=True, exist_ok=True)
     return [_save_one(figure, stem, suffix, provenance) for suffix in formats]
 
 
 def _save_one(figure: Figure, stem: Path, suffix: str, provenance: Mapping[str, str]) -> Path:
-    path = stem.parent / f"{stem.name}.{suffix}"
-    unfinished = stem.parent / f".{path.name}.{os.getpid()}"
-    try:
-        canvas = CANVASES[suffix](figure)  # Figure.savefig would draw everything twice
-        getattr(canvas, f"print_{suffix}")(unfinished, metadata=metadata(suffix, provenance))
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return path
+    content = io.BytesIO()
+    canvas = CANVASES[suffix](figure)  # Figure.savefig would draw everything twice
+    getattr(canvas, f"print_{suffix}")(content, metadata=metadata(suffix, provenance))
+    return files.write_bytes(stem.parent / f"{stem.name}.{suffix}", content.getvalue())

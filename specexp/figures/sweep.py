@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from specexp.figures.lossless import lossless_figure
+from specexp.figures.best import is_over_rules, mark_best_bar, mark_best_point
+from specexp.figures.lossless import lossless_figure, without_test
 from specexp.figures.points import (
-    draw_best,
     draw_plain_decoding,
     draw_points,
     draw_reference,
@@ -29,6 +29,7 @@ from specexp.figures.series import (
     line_keys,
     lines,
     over_replicates,
+    ways,
     written,
 )
 from specexp.figures.style import (
@@ -45,7 +46,7 @@ from specexp.figures.style import (
 )
 from specexp.figures.ticks import label_axis
 
-METRICS = {"tokens_per_step": "tokens per step", "speedup": "speedup (×)"}
+METRICS = {"tokens_per_step": "tokens per step{}", "speedup": "speedup{} (×)"}  # {}: how it is known
 FINDINGS = {"closed_form_error": "relative error of the closed form"}
 SMALL = 0.005  # an error of the closed form that is worth a figure
 
@@ -80,23 +81,24 @@ def draw_sweep(
     sweep = Sweep(done, swept, what_was_swept(rows, done, swept, fixed), number(fixed.get("gamma")))
     written_paths: list[Path] = []
     with house_style():
-        for name, figure in figures(sweep):
-            write_note(figure, sweep.note)
+        for name, figure, note in figures(sweep):
+            write_note(figure, note)
             written_paths += save(figure, folder / name, formats, provenance)
     return written_paths
 
 
-def figures(sweep: Sweep) -> Iterator[tuple[str, Figure]]:
-    """(file name, figure) of all that the sweep has numbers for."""
+def figures(sweep: Sweep) -> Iterator[tuple[str, Figure, list[str]]]:
+    """(file name, figure, note under it) of all that the sweep has numbers for."""
     errors = [abs(number(row.get("closed_form_error")) or 0.0) for row in sweep.rows]
     for metric in [*METRICS, *(FINDINGS if max(errors) >= SMALL else ())]:
         figure = comparison(sweep, metric)
         if figure is not None:
-            yield metric, figure
-    if any(key.split(".")[0] == "rule" for key in sweep.swept):
+            yield metric, figure, sweep.note
+    if is_over_rules(sweep.swept):
         figure = lossless_figure(sweep.rows, list(sweep.swept))
         if figure is not None:
-            yield "lossless", figure
+            without_bars = [part for part in sweep.note if "95 %" not in part]
+            yield "lossless", figure, [*without_bars, without_test(sweep.rows, list(sweep.swept))]
 
 
 def what_was_swept(
@@ -122,34 +124,34 @@ def comparison(sweep: Sweep, metric: str) -> Figure | None:
     if axis is not None:
         found = lines(sweep.rows, sweep.swept, axis, metric)
         if len(found) < 2 or any(len(line.points.x) > 1 for line in found):
-            return line_figure(found, axis, metric, sweep.gamma) if found else None
+            return line_figure(found, axis, metric, sweep) if found else None
     keys = line_keys(sweep.swept, None)
     bars = [(labelled(keys, names), value) for names, value in gather(sweep.rows, keys, metric).items()]
     replicates = keys == ["seed"]
     if replicates and len(bars) > 1:
         bars.append(("mean over seeds", over_replicates([value for _, value in bars])))
-    return bar_figure(bars, metric, best=not replicates) if bars else None
+    return bar_figure(bars, metric, sweep) if bars else None
 
 
-def line_figure(found: Sequence[Line], axis: str, metric: str, gamma: float | None) -> Figure:
-    """A line a combination; the legend stands beside the panel where there are several. ``gamma``: of all cells."""
+def line_figure(found: Sequence[Line], axis: str, metric: str, sweep: Sweep) -> Figure:
+    """A line a combination; the legend stands beside the panel where there are several."""
     several = len(found) > 1
     figure, (axes,) = sheet(DOUBLE if several else COLUMN, max(2.7, 0.15 * len(found) + 0.9))
     for line in found:
         draw_points(axes, line.points, line.label or "this sweep", **line.look)
         axes.plot(*line.seeds, ".", color=line.look["color"], markersize=4, alpha=0.5)
     label_axis(axes, axis, np.unique(np.concatenate([line.points.x for line in found])))
-    axes.set_ylabel((METRICS | FINDINGS)[metric])
+    axes.set_ylabel((METRICS | FINDINGS)[metric].format(ways(sweep.rows, metric)))
     if metric == "speedup":
         draw_plain_decoding(axes)
-        mark_best(axes, found, axis)
+        mark_best_point(axes, sweep.rows, sweep.swept, axis)
     elif metric in FINDINGS:
         draw_no_error(axes)
     elif axis == "gamma":
         gammas = range(int(axes.dataLim.x0), int(axes.dataLim.x1) + 1)
         draw_reference(axes, gammas, top=1.5 * axes.dataLim.y1)
-    elif gamma is not None and gamma + 1 <= 1.5 * axes.dataLim.y1:
-        draw_ceiling(axes, gamma)
+    elif sweep.gamma is not None and sweep.gamma + 1 <= 1.5 * axes.dataLim.y1:
+        draw_ceiling(axes, sweep.gamma)
     if several:
         legend_beside(figure, axes, 1 + len(found) // 40)
     else:
@@ -168,28 +170,18 @@ def draw_ceiling(axes: Axes, gamma: float) -> None:
     axes.axhline(gamma + 1, color=GREY, linestyle=(0, (4, 2)), linewidth=0.8, label=f"ceiling γ + 1 = {gamma + 1:g}")
 
 
-def mark_best(axes: Axes, found: Sequence[Line], axis: str) -> None:
-    """The star on the highest of all points."""
-    line = max(found, key=lambda line: line.points.value.max())
-    best = int(line.points.value.argmax())
-    x, y = float(line.points.x[best]), float(line.points.value[best])
-    draw_best(axes, x, y, f"best: γ = {x:g}, {y:.2f} ×" if axis == "gamma" else f"best: {y:.2f} × at {x:g}")
-
-
-def bar_figure(bars: Sequence[tuple[str, Interval]], metric: str, best: bool) -> Figure:
-    """A bar a name, from top to bottom in the sweep's order; ``best`` asks for a star on the highest speedup."""
-    figure, (axes,) = sheet(COLUMN if max(len(label) for label, _ in bars) < 30 else DOUBLE, 0.2 * len(bars) + 1.1)
+def bar_figure(bars: Sequence[tuple[str, Interval]], metric: str, sweep: Sweep) -> Figure:
+    """A bar a name, from top to bottom in the sweep's order; a star on the best speedup where not seeds were swept."""
+    figure, (axes,) = sheet(COLUMN if max(len(label) for label, _ in bars) < 20 else DOUBLE, 0.2 * len(bars) + 1.1)
     heights = points([(place, *value) for place, (_, value) in enumerate(bars)])
     assert heights is not None
     axes.barh(heights.x, heights.value, 0.6, xerr=heights.reach, color=SKY, **whiskers(heights))
     axes.set_yticks(heights.x, [label for label, _ in bars])
     axes.invert_yaxis()
-    axes.set_xlabel((METRICS | FINDINGS)[metric])
+    axes.set_xlabel((METRICS | FINDINGS)[metric].format(ways(sweep.rows, metric)))
     axes.grid(visible=False, axis="y")
     if metric == "speedup":
         draw_plain_decoding(axes, upright=True)
-        if best:
-            place = int(heights.value.argmax())
-            draw_best(axes, heights.value[place], place, f"best: {heights.value[place]:.2f} ×")
-        legend_above(axes, 2)
+        mark_best_bar(axes, sweep.rows, sweep.swept)
+        legend_above(axes, 1)  # beside long names there is no room for two
     return figure

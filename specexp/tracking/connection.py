@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import http.client
 import logging
 import os
 import urllib.error
@@ -27,6 +28,8 @@ ENVIRONMENT = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
 }
+# what to install for a module of another name, or whose plain package needs a compiler
+DRIVERS = {"psycopg": "psycopg[binary]", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}
 SYNC = "the results are on disk; once it is mended, `python -m specexp sync` logs them"
 
 
@@ -45,23 +48,30 @@ def connect(settings: Settings) -> Connection:
     """
     if settings.is_server:
         _probe(settings)
-    client = _client(settings)
-    with clear_errors(settings):
+    _import_quietly()
+    with clear_errors(settings, f"mend it, {settings.instead}"):
+        client = _client(settings)
         return Connection(client, _experiment(client, settings))
 
 
-def _client(settings: Settings) -> "MlflowClient":
+def _import_quietly() -> None:
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     for library in ("alembic", "urllib3"):  # each migration, each retry
         logging.getLogger(library).setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what its imports deprecate is not the user's to mend
-        import mlflow
+        import mlflow  # noqa: F401
 
+
+def _client(settings: Settings) -> "MlflowClient":
+    from mlflow import MlflowClient
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         if settings.database is not None:
             embedded.ensure(settings.database, settings.artifacts or "")
-        return mlflow.MlflowClient(tracking_uri=settings.uri)
+        return MlflowClient(tracking_uri=settings.uri)
 
 
 def _probe(settings: Settings) -> None:
@@ -72,11 +82,11 @@ def _probe(settings: Settings) -> None:
         urllib.request.urlopen(f"{settings.shown}/health", timeout=10).close()
     except urllib.error.HTTPError as error:
         error.close()
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         if "CERTIFICATE" not in str(error):
             raise UserError(
-                f"tracking.uri={settings.shown}: no MLflow server answers there ({_reason(error)}); "
-                "start it, correct the address, or take tracking=local"
+                f"{settings.named}: no MLflow server answers there ({_reason(error)}); "
+                f"start it, correct the address, {settings.instead}"
             ) from error
 
 
@@ -102,8 +112,8 @@ def _experiment(client: "MlflowClient", settings: Settings) -> str:
 
 
 @contextlib.contextmanager
-def clear_errors(settings: Settings) -> Iterator[None]:
-    """Turns whatever MLflow raises into one line that says where the results are and how to log them later."""
+def clear_errors(settings: Settings, advice: str) -> Iterator[None]:
+    """Turns whatever MLflow raises into one line that ends with the advice: SYNC once there are results."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -111,8 +121,12 @@ def clear_errors(settings: Settings) -> Iterator[None]:
         yield
     except UserError:
         raise
+    except ModuleNotFoundError as error:
+        driver = DRIVERS.get(error.name or "", error.name)
+        missing = f"needs the module {error.name}, which is not installed"
+        raise UserError(f"{settings.named}: {missing}; pip install '{driver}'") from error
     except (MlflowException, SQLAlchemyError, OSError) as error:
-        raise UserError(f"tracking.uri={settings.shown}: MLflow failed ({_reason(error)}); {SYNC}") from error
+        raise UserError(f"{settings.named}: MLflow failed ({_reason(error)}); {advice}") from error
 
 
 def _reason(error: BaseException) -> str:

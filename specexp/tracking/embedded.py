@@ -42,7 +42,7 @@ def _check_place(database: Path) -> None:
     except OSError as error:
         raise UserError(f"{database.parent}: cannot be made ({error.strerror}); make it, {INSTEAD}") from error
     if database.is_dir():
-        raise UserError(f"tracking.uri=sqlite:///{database}: is a folder; write a file in it")
+        raise UserError(f"{database}: is a folder; move it away, {INSTEAD}")
     for place in (database.parent, *([database] if database.exists() else [])):
         if not os.access(place, os.W_OK):
             raise UserError(f"{place}: cannot be written; make it writable, {INSTEAD}")

@@ -51,7 +51,7 @@ def ui(root: Path, settings: Settings, port: int | None = None) -> None:
     if resolved.kind == "none":
         raise UserError("tracking=none: no MLflow store to show; take tracking=local or tracking=server")
     if resolved.database is not None and not resolved.database.exists():
-        raise UserError(f"tracking.uri={resolved.uri}: nothing there yet; run `python -m specexp` first")
+        raise UserError(f"{resolved.named}: nothing there yet; run `python -m specexp` first")
     experiment_id = _experiment_id(resolved)
     chosen = PORT if resolved.is_server else free_port(port)
     print(f"MLflow: {links(resolved, experiment_id, port=chosen).chart}", flush=True)

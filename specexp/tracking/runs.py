@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from specexp import store
 from specexp.store import provenance
 from specexp.tracking import content
-from specexp.tracking.connection import Connection, clear_errors, connect
+from specexp.tracking.connection import SYNC, Connection, clear_errors, connect
 from specexp.tracking.content import Content
 from specexp.tracking.settings import Settings
 
@@ -71,7 +71,7 @@ def log(path: Path, settings: Settings, read: Reader) -> tuple[str | None, bool]
         if told is None:
             return None, False
         connection = connect(resolved)
-        with clear_errors(resolved):
+        with clear_errors(resolved, SYNC):
             run_id, made = _keep_or_make(
                 connection, told, place_of(resolved, store.root_of(path)), store.read_run(path)
             )
@@ -135,17 +135,27 @@ def _worker() -> dict[str, str]:
 
 
 def _make(connection: Connection, told: Content, place: Mapping[str, str]) -> str:
-    from mlflow.entities import Metric, Param
-
     client, experiment_id = connection
     tags = {**told.tags, **told.identity, **place}
     run_id = str(client.create_run(experiment_id, start_time=told.started_ms, tags=tags).info.run_id)
+    try:
+        _fill(connection, run_id, told)
+    except BaseException:  # a Ctrl-C too: a run that is there and ended is a whole one
+        with contextlib.suppress(Exception):  # where not even this can be done, `sync` mends it
+            client.delete_run(run_id)
+        raise
+    return run_id
+
+
+def _fill(connection: Connection, run_id: str, told: Content) -> None:
+    from mlflow.entities import Metric, Param
+
+    client = connection.client
     metrics = [Metric(point.key, point.value, told.ended_ms, point.step) for point in told.points]
     client.log_batch(run_id, metrics=metrics, params=[Param(key, value) for key, value in told.params.items()])
     for file in told.artifacts:
         client.log_artifact(run_id, str(file))
     client.set_terminated(run_id, status=told.end_state, end_time=told.ended_ms)
-    return run_id
 
 
 def _write_back(path: Path, pointer: dict[str, str]) -> None:

@@ -8,7 +8,7 @@ from specexp import store
 from specexp.errors import UserError
 from specexp.store import provenance
 from specexp.tracking import runs
-from specexp.tracking.connection import Connection, clear_errors, connect
+from specexp.tracking.connection import SYNC, Connection, clear_errors, connect
 from specexp.tracking.settings import Settings
 
 
@@ -37,7 +37,7 @@ def sync(root: Path, settings: Settings) -> Synced:
         _sync_one(folder, resolved, runs.read_folder, done)
     for folder in found.sweeps:
         _sync_one(folder, resolved, runs.read_sweep, done)
-    with clear_errors(resolved):
+    with clear_errors(resolved, SYNC):
         done.closed = _close_orphans(connect(resolved), runs.place_of(resolved, root.absolute()))
     return done
 
