@@ -140,14 +140,14 @@ def test_the_uri_is_the_keys_then_the_environments_then_the_outputs(
 )
 def test_what_is_no_store_is_refused_in_one_line(kind: str, uri: str) -> None:
     with pytest.raises(UserError, match=r"^tracking\.uri=.*") as caught:
-        Settings(kind, uri).resolve(Path("/root"))
+        Settings(kind, uri).resolve(Path("/outputs"))
     assert "\n" not in str(caught.value)
     assert not uri or f"tracking.uri={uri}: " in str(caught.value)
 
 
 def test_an_experiment_without_a_name_is_refused() -> None:
     with pytest.raises(UserError, match=r"^tracking\.experiment=: no name"):
-        Settings(experiment=" ").resolve(Path("/root"))
+        Settings(experiment=" ").resolve(Path("/outputs"))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_an_experiment_without_a_name_is_refused() -> None:
             *("server", "http://h", None, "tracking.uri=http://h"),
             "take tracking=none, or take tracking=local and drop tracking.uri",
         ),
-        ("local", None, None, "tracking.uri=sqlite:////root/mlflow.db", "or take tracking=none"),
+        ("local", None, None, "tracking.uri=sqlite:////outputs/mlflow.db", "or take tracking=none"),
     ],
 )
 def test_messages_name_where_the_uri_is_from_and_how_to_go_without(
@@ -170,7 +170,7 @@ def test_messages_name_where_the_uri_is_from_and_how_to_go_without(
 ) -> None:
     if environment:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", environment)
-    resolved = Settings(kind, key).resolve(Path("/root"))
+    resolved = Settings(kind, key).resolve(Path("/outputs"))
     assert (resolved.named, resolved.instead) == (named, instead)
     assert resolved.resolve(Path("/elsewhere")) == resolved
 
@@ -178,7 +178,7 @@ def test_messages_name_where_the_uri_is_from_and_how_to_go_without(
 def test_a_bad_uri_in_the_environment_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "ftp://me:pw@h")
     with pytest.raises(UserError, match=r"^MLFLOW_TRACKING_URI=ftp://h: not a store"):
-        Settings().resolve(Path("/root"))
+        Settings().resolve(Path("/outputs"))
 
 
 def test_a_store_that_cannot_be_used_claims_no_results(tmp_path: Path) -> None:
