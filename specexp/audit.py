@@ -7,15 +7,15 @@ import numpy as np
 from specexp.engine import Players
 from specexp.enumeration import Enumerated, enumerate_steps
 from specexp.errors import UserError
-from specexp.models.pair import Pair
+from specexp.models.pair import Pair, uniform_prompts
 from specexp.models.table import Table, random_rows
-from specexp.rounds import Floats, Ints
+from specexp.rounds import Floats
 from specexp.sampling import generator
+from specexp.statistics.distance import ROUNDING
 
 VOCAB = 3
 WORLDS = 4
 LONGEST = 3  # draft length of the small worlds, where the run's own is longer
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,7 @@ def small_worlds(seed: int, paths: int) -> list[tuple[str, Pair]]:
     ]
     edges += [("q excludes a token of p", p, thinned), ("p excludes a token of q", thinned, p)]
     named = [(f"random world {i}", p, q) for i, (p, q) in enumerate(drawn)] + edges
-    return [(name, Pair(Table(p), Table(q), False, _anywhere, paths)) for name, p, q in named]
-
-
-def _anywhere(streams: int, length: int, rng: np.random.Generator) -> Ints:
-    return rng.integers(0, VOCAB, (streams, length))
+    return [(name, Pair(Table(p), Table(q), False, uniform_prompts(VOCAB), paths)) for name, p, q in named]
 
 
 def _verdict(enumerated: Enumerated, pair: Pair, length: int, name: str) -> Verdict:

@@ -8,25 +8,21 @@ table, a YAML (docs/extending.md).
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, cast
-
-import numpy as np
-from omegaconf import DictConfig, OmegaConf
+from typing import Annotated, Any
 
 from specexp import exact, values
 from specexp.costs import COSTS, Cost
 from specexp.engine import Plan, Players
 from specexp.enumeration import MOST_OUTCOMES, Enumerated, enumerate_steps
 from specexp.errors import SenselessPair, UserError
-from specexp.lengths import LENGTHS
+from specexp.lengths import LENGTHS, curve_end
 from specexp.models.derived import Alpha, Derivation, Noise, derived
 from specexp.models.lookup import LookupDraft
-from specexp.models.pair import Pair, Prompts
+from specexp.models.pair import Pair, uniform_prompts
 from specexp.models.random import RandomTarget
 from specexp.models.sharpened import Temperature, Truncated
 from specexp.models.table import BigramDraft, BigramTarget, FixedDraft, FixedTarget
 from specexp.models.text import TextDraft, TextTarget
-from specexp.rounds import Ints
 from specexp.rules import RULES
 
 TARGETS: dict[str, Any] = {"random": RandomTarget, "fixed": FixedTarget, "bigram": BigramTarget, "text": TextTarget}
@@ -79,8 +75,7 @@ class Experiment:
     gamma_max: int
     plan: Plan
     audit: bool
-    target: Any  # the members that the models were made from
-    draft: Any
+    target: Any  # the member that the target model was made from
     rule_name: str
 
     @cached_property
@@ -94,11 +89,9 @@ class Experiment:
         return enumerate_steps(self.players, self.gamma, MOST_OUTCOMES if self.audit else QUICK_OUTCOMES)
 
 
-def experiment(cfg: Mapping[str, Any] | DictConfig) -> Experiment:
-    """The experiment that ``cfg`` describes. Raises UserError for a value that is not
+def experiment(cfg: Mapping[str, Any]) -> Experiment:
+    """The experiment that ``cfg``, a resolved config as plain data, describes. Raises UserError for a value that is not
     right and SenselessPair for members that make no sense together."""
-    if isinstance(cfg, DictConfig):
-        cfg = cast(dict[str, Any], OmegaConf.to_container(cfg, resolve=True))
     settings = values.read(Settings, {key: cfg[key] for key in Settings.__dataclass_fields__})
     members = {family: member(family, cfg[family]) for family in FAMILIES}
     names = {family: str(cfg[family]["name"]) for family in FAMILIES}
@@ -109,11 +102,10 @@ def experiment(cfg: Mapping[str, Any] | DictConfig) -> Experiment:
         players=Players(pair, members["rule"], members["length"]),
         cost=members["cost"],
         gamma=settings.gamma,
-        gamma_max=max(settings.gamma, 16) if settings.gamma_max is None else settings.gamma_max,
+        gamma_max=curve_end(settings.gamma, settings.gamma_max),
         plan=Plan(settings.seed, settings.steps, requests),
         audit=settings.audit,
         target=members["target"],
-        draft=members["draft"],
         rule_name=names["rule"],
     )
 
@@ -152,12 +144,3 @@ def make_pair(target: Any, draft: Any, seed: int) -> Pair:
     if isinstance(draft, Derivation):
         return Pair(model, derived(model, draft, seed, exact.MOST_CONTEXTS), True, prompts, draft.paths)
     return Pair(model, draft.model(target, model.vocab, seed), False, prompts, draft.paths)
-
-
-def uniform_prompts(vocab: int) -> Prompts:
-    """Prompts of tokens drawn uniformly, for worlds that have no text to begin in."""
-
-    def prompts(streams: int, length: int, rng: np.random.Generator) -> Ints:
-        return rng.integers(0, vocab, (streams, length))
-
-    return prompts

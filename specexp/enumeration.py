@@ -5,12 +5,13 @@ steps they come from, is compared with the law that the rule claims: for a lossl
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from specexp.engine import Players
 from specexp.exact import stationary
-from specexp.models.pair import Pair, contexts_of
+from specexp.models.pair import Pair, contexts_of, no_randomness
 from specexp.models.table import contexts
 from specexp.rounds import Floats, Ints, Round, Rule, reference_law
 
@@ -41,13 +42,14 @@ class Enumerated:
             np.add.at(kernel, (context, self._after(kept + 1)), law)
         return kernel
 
+    @cached_property
     def step_starts(self) -> Floats:
         """[S]: the long-run law of the contexts in which steps start."""
         return stationary(self.step_kernel())
 
     def tokens_per_step(self) -> float:
         """Long-run emitted tokens a step, whatever the rule looks at."""
-        return float(1 + self.expected_kept() @ self.step_starts())
+        return float(1 + self.expected_kept() @ self.step_starts)
 
     def stream_law(self, depth: int) -> Floats:
         """[S, V^depth]: joint law of the next ``depth`` tokens after context s, over as many steps as they take."""
@@ -107,7 +109,7 @@ def every_round(pair: Pair, numbers: Ints, gamma: int) -> tuple[Round, Floats]:
     drafts = contexts(pair.vocab, gamma * pair.paths)
     drafts = drafts.reshape(len(drafts), pair.paths, gamma)
     tokens = np.tile(drafts, (len(numbers), 1, 1))
-    state = pair.start(np.repeat(numbers, len(drafts), axis=0), _no_randomness)
+    state = pair.start(np.repeat(numbers, len(drafts), axis=0), no_randomness)
     draft_probs = pair.draft_laws(state, tokens)
     owner = np.broadcast_to(np.arange(pair.paths)[:, None], tokens.shape)
     lengths = np.full(len(tokens), gamma)
@@ -127,9 +129,5 @@ def _add(law: Floats, rule: Rule, round: Round, chance: Floats, path: int, kept:
 
 def _reference(players: Players, numbers: Ints) -> Floats:
     """[S, V]: the law that the rule claims for the token after each context."""
-    p, q = players.pair.next_laws(players.pair.start(numbers, _no_randomness), len(numbers))
+    p, q = players.pair.next_laws(players.pair.start(numbers, no_randomness), len(numbers))
     return reference_law(players.rule, p, q)
-
-
-def _no_randomness(role: str) -> np.random.Generator:
-    raise AssertionError(f"a model of finite memory asked for {role} randomness")

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from specexp.models.pair import Pair, contexts_of
+from specexp.models.pair import Pair, contexts_of, no_randomness
 from specexp.rounds import Floats, Ints, Local, reference_law
 
 MOST_CONTEXTS = 512
@@ -63,9 +63,15 @@ class World:
             power = power @ self.kept
         return kernel + power @ self.move(self.rule.bonus(self.target, self.draft))
 
+    @cached_property
+    def _starts(self) -> dict[int, Floats]:
+        return {}
+
     def step_starts(self, gamma: int) -> Floats:
-        """[S]: the long-run law of the contexts in which steps start."""
-        return stationary(self.step_kernel(gamma))
+        """[S]: the long-run law of the contexts in which steps start; worked out once for each gamma."""
+        if gamma not in self._starts:
+            self._starts[gamma] = stationary(self.step_kernel(gamma))
+        return self._starts[gamma]
 
     def survival_by_position(self, gamma: int) -> Floats:
         """[gamma+1]: the long-run P(at least k drafts of a step are kept), k = 0..gamma."""
@@ -88,14 +94,10 @@ def world(pair: Pair, rule: object) -> World | None:
     numbers = contexts_of(pair, MOST_CONTEXTS)
     if numbers is None or not isinstance(rule, Local):
         return None
-    p, q = pair.next_laws(pair.start(numbers, _no_randomness), len(numbers))
+    p, q = pair.next_laws(pair.start(numbers, no_randomness), len(numbers))
     memory = pair.memory
     assert memory is not None  # contexts_of said so
     return World(p, q, memory, rule)
-
-
-def _no_randomness(role: str) -> np.random.Generator:
-    raise AssertionError(f"a model of finite memory asked for {role} randomness")
 
 
 def stationary(kernel: Floats) -> Floats:

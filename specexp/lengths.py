@@ -22,4 +22,9 @@ class Fixed:
         return np.full(rows, gamma)
 
 
+def curve_end(gamma: int, gamma_max: int | None) -> int:
+    """How far the curves by gamma go: to ``gamma_max``, or without one to 16, or gamma where that is more."""
+    return max(gamma, 16) if gamma_max is None else gamma_max
+
+
 LENGTHS = {"fixed": Fixed}

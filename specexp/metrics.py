@@ -11,13 +11,14 @@ import numpy as np
 
 from specexp.audit import audit, refuse_false_claim
 from specexp.build import Experiment
+from specexp.closed_form import closed_form
 from specexp.costs import CountsOperations, speedup
 from specexp.curves import Curve, certain, replayed, scaled, tokens_by_gamma
 from specexp.models.ngram import Ngram, held_out_surprise
 from specexp.models.table import contexts
 from specexp.models.text import TextTarget
 from specexp.observe import Progress, Walked, observe
-from specexp.positions import closed_form, closed_form_rows, position_rows, survivals, token_rows
+from specexp.positions import closed_form_rows, position_rows, survivals, token_rows
 from specexp.replay import Replayed
 from specexp.rounds import Ints
 from specexp.rows import CurveRow
@@ -109,15 +110,19 @@ def single_numbers(experiment: Experiment, moments: Moments, curve: Curve) -> tu
 
 
 def tokens_per_step(experiment: Experiment, moments: Moments) -> dict[str, Estimate]:
-    """Mean emitted tokens a step, the extra one included, by the way it is known; the best way first. Exact by the
-    algebra, else by every outcome of a small world."""
-    world, enumerated = experiment.world, experiment.enumerated
-    exact = NONE if enumerated is None else certain(enumerated.tokens_per_step())
+    """Mean emitted tokens a step, the extra one included, by the way it is known; the best way first."""
     return {
-        "exact": exact if world is None else certain(world.tokens_per_step(experiment.gamma)),
+        "exact": exact_tokens(experiment),
         "expected": moments.ratio("expected", "counted"),
         "sampled": moments.ratio("tokens", "steps"),
     }
+
+
+def exact_tokens(experiment: Experiment) -> Estimate:
+    """Tokens a step by the algebra, else by every outcome of a small world."""
+    if experiment.world is not None:
+        return certain(experiment.world.tokens_per_step(experiment.gamma))
+    return NONE if experiment.enumerated is None else certain(experiment.enumerated.tokens_per_step())
 
 
 def alpha(experiment: Experiment, moments: Moments) -> Estimate:
@@ -203,7 +208,7 @@ def proofs(experiment: Experiment) -> Metrics:
     enumerated = experiment.enumerated
     metrics: Metrics = {"tv_exact": None}
     if enumerated is not None:
-        metrics["tv_exact"] = float(enumerated.bias(max(2, gamma + 1)) @ enumerated.step_starts())
+        metrics["tv_exact"] = float(enumerated.bias(max(2, gamma + 1)) @ enumerated.step_starts)
     if experiment.audit:
         verdict = audit(players, gamma, experiment.plan.seed)
         refuse_false_claim(players, verdict, experiment.rule_name)

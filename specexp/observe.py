@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specexp.engine import Plan, Players, Step, walk
-from specexp.rounds import ByPrefix, Floats, Ints, Local
+from specexp.rounds import ByPrefix, Floats, Ints, Local, Rule
 from specexp.sampling import compact, cumulative
 from specexp.statistics import Moments
 from specexp.statistics.distance import TokenCounts, count_tokens
@@ -55,19 +55,18 @@ def observe(
 
 
 def expected_tokens(players: Players, gamma: int, plan: Plan) -> Moments:
-    """The moments of ``counted`` steps and their ``expected`` tokens along a walk, and no more: for one point of a
-    curve. Units as in ``observe``."""
-    names, one_unit = ("counted", "expected"), players.pair.persistent
-    sums = Moments.of(names, np.zeros((0, 2)))
-    units = np.zeros((plan.requests, 2))
+    """The moments of ``counted`` steps and their ``expected`` tokens given the drafts, along a walk, and no more: for
+    one point of a curve. Units as in ``observe``."""
+    names, by_request = ("counted", "expected"), players.pair.persistent
+    sums, units = Moments.of(names, np.zeros((0, 2))), np.zeros((plan.requests, 2))
     for step in walk(players, gamma, plan):
-        expected = 1 + expected_survival(players, step, gamma).sum(1)
+        expected = 1 + survival_given_drafts(players.rule, step).sum(1)
         both = np.column_stack([np.ones(len(expected)), expected])
-        if one_unit:
+        if by_request:
             units += both
         else:
             sums += Moments.of(names, both)
-    return Moments.of(names, units) if one_unit else sums
+    return Moments.of(names, units) if by_request else sums
 
 
 def _told(steps: Iterator[Step], plan: Plan, progress: Progress | None) -> Iterator[Step]:
@@ -83,7 +82,7 @@ def _observe_steps(players: Players, steps: Iterator[Step], gamma: int, reach: i
     names = (*columns(gamma, reach), "overlap", "contexts", "rate")
     blocks = (
         (
-            Moments.of(names, np.column_stack([step_units(players, step, reach), context_units(players, step)])),
+            Moments.of(names, fresh_units(players, step, reach)),
             TokenCounts.of(count_tokens(step.tokens, players.pair.vocab)),
             _ranked(players, step),
         )
@@ -100,17 +99,30 @@ def _observe_requests(players: Players, steps: Iterator[Step], gamma: int, plan:
     units = np.zeros((plan.requests, len(names)))
     tokens = np.zeros((plan.requests, players.pair.vocab), dtype=np.int64)
     for step in steps:
-        units += step_units(players, step, gamma)
+        units += step_units(step, survival_given_drafts(players.rule, step))
         rows, places = np.nonzero(step.tokens >= 0)
         np.add.at(tokens, (rows, step.tokens[rows, places]), 1)
-        ranked = _ranked(players, step) if ranked is None else ranked + _ranked(players, step)
+        seen = _ranked(players, step)
+        ranked = seen if ranked is None else ranked + seen
     assert ranked is not None  # a plan has at least one step
     return Walked(Moments.of(names, units), TokenCounts.of(tokens), ranked, units)
 
 
-def step_units(players: Players, step: Step, reach: int) -> Floats:
-    """[B, columns]: one step of each row."""
-    survive = expected_survival(players, step, reach)
+def fresh_units(players: Players, step: Step, reach: int) -> Floats:
+    """[B, columns + 3]: one step of each row where contexts are fresh; then sum_x min(p, q) in its first context, 1,
+    and the rule's own acceptance, averaged over its contexts."""
+    overlap = np.minimum(step.round.target_probs[:, 0, 0], step.round.draft_probs[:, 0, 0]).sum(-1)
+    if isinstance(players.rule, Local):
+        rates = acceptance(players.rule, step)
+        survive, rate = survival_by_context(rates, reach), rates.mean(1)
+    else:
+        survive, rate = survival_given_drafts(players.rule, step), overlap
+    of_contexts = np.column_stack([overlap, np.ones(len(overlap)), rate])
+    return np.column_stack([step_units(step, survive), of_contexts])
+
+
+def step_units(step: Step, survive: Floats) -> Floats:
+    """[B, columns]: one step of each row, whose drafts survive with the chances ``survive`` [B, reach]."""
     lengths, gamma = step.round.lengths, step.round.drafted
     tested = np.minimum(step.emitted, lengths)
     expected = 1 + survive[:, :gamma].sum(1)
@@ -119,19 +131,19 @@ def step_units(players: Players, step: Step, reach: int) -> Floats:
     return np.column_stack([one, step.emitted, step.kept, tested, lengths, kept, one, expected, survive])
 
 
-def expected_survival(players: Players, step: Step, reach: int) -> Floats:
-    """[B, reach]: P(at least i drafts kept), i = 1..reach.
-
-    Where contexts are fresh and the rule is local, averaged over the drafts: products of the rule's acceptance by
-    context. Otherwise given the drafts of the step, as far as they go, or given the first i of them.
-    """
-    if isinstance(players.rule, ByPrefix):
+def survival_given_drafts(rule: Rule, step: Step) -> Floats:
+    """[B, G]: P(at least i drafts kept), i = 1..G, given the drafts of the step, or where the rule can tell, given the
+    first i of them."""
+    if isinstance(rule, ByPrefix):
         drafted = np.arange(step.round.drafted) < step.round.lengths[:, None]
-        return players.rule.at_least(step.round)[:, 1:] * drafted
-    if players.pair.persistent or not isinstance(players.rule, Local):
-        at_least = np.cumsum(step.stop_probs.sum(1)[:, ::-1], axis=1)[:, ::-1]
-        return at_least[:, 1:]
-    rates = acceptance(players.rule, step)
+        return rule.at_least(step.round)[:, 1:] * drafted
+    at_least = np.cumsum(step.stop_probs.sum(1)[:, ::-1], axis=1)[:, ::-1]
+    return at_least[:, 1:]
+
+
+def survival_by_context(rates: Floats, reach: int) -> Floats:
+    """[B, reach]: P(at least i drafts kept), i = 1..reach, averaged over the drafts: products of the acceptance in each
+    context, ``rates`` [B, contexts]; where a step has one context, its powers."""
     by_position = np.broadcast_to(rates, (len(rates), reach)) if rates.shape[1] == 1 else rates[:, :reach]
     return cumulative(np.asfortranarray(by_position), np.multiply)  # rows are the fast axis
 
@@ -140,13 +152,6 @@ def acceptance(rule: Local, step: Step) -> Floats:
     """[B, contexts]: the rule's chance to keep a draft in each context of the step (one, where it has one)."""
     p, q = compact(step.round.target_probs[:, 0]), compact(step.round.draft_probs[:, 0])
     return rule.kept_mass(p, q).sum(-1)
-
-
-def context_units(players: Players, step: Step) -> Floats:
-    """[B, 3]: sum_x min(p, q) in the step's first context, 1, and the rule's own acceptance, averaged over contexts."""
-    overlap = np.minimum(step.round.target_probs[:, 0, 0], step.round.draft_probs[:, 0, 0]).sum(-1)
-    rate = acceptance(players.rule, step).mean(1) if isinstance(players.rule, Local) else overlap
-    return np.column_stack([overlap, np.ones(len(overlap)), rate])
 
 
 def _ranked(players: Players, step: Step) -> RankedSums:

@@ -72,13 +72,7 @@ def token_rows(ways: Sequence[Survival]) -> Iterator[CurveRow]:
         yield CurveRow("by_tokens/probability", way.gamma + 1, way.kind, *way.estimate([way.gamma], lambda at: at))
 
 
-def closed_form(alpha: float, gamma: int) -> float:
-    """E[tokens a step] = 1 + alpha + .. + alpha^gamma = (1 - alpha^(gamma+1)) / (1 - alpha), if every position were
-    kept with chance alpha, independently (Leviathan et al. 2022, equation 1)."""
-    return float(np.sum(alpha ** np.arange(gamma + 1)))
-
-
 def closed_form_rows(alpha: float, gamma: int) -> Iterator[CurveRow]:
-    """The same assumption's P(n tokens): alpha^(n-1) (1 - alpha), and alpha^gamma at n = gamma + 1."""
+    """P(n tokens) under the closed form's assumption: alpha^(n-1) (1 - alpha), and alpha^gamma at n = gamma + 1."""
     survival: Floats = np.array([alpha**i for i in range(gamma + 1)])
     return token_rows([Survival("closed_form", gamma, _certain(survival))])

@@ -1,6 +1,14 @@
-"""A row of curves.csv: metrics makes it, the store writes it, figures draw it, MLflow logs it."""
+"""What metrics makes, the store writes, figures draw and MLflow logs: a row of curves.csv, and the three ways to know a
+number."""
 
 from typing import NamedTuple
+
+# The ways to know tokens per step, the best first, and the metric that each is.
+TOKENS_PER_STEP = {
+    "exact": "tokens_per_step_exact",
+    "expected": "tokens_per_step_expected",
+    "sampled": "tokens_per_step",
+}
 
 
 class CurveRow(NamedTuple):

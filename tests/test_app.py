@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 import specexp
-from specexp import metrics, report, store, tracking
+from specexp import digits, metrics, report, store, tracking
 from specexp.__main__ import main
-from specexp.app import console, digits, launch, sweeping
+from specexp.app import console, launch, sweeping
 from specexp.errors import UserError
 from specexp.tracking import connection
 

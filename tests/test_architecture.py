@@ -67,7 +67,7 @@ HEART = inside(
     *("statistics", "observe", "target_only", "values", "errors"),
 )
 NUMBERS = [*HEART, *inside("positions", "curves", "metrics")]
-READERS = inside("app", "build")
+READERS = inside("app")
 
 
 @pytest.mark.parametrize("module", HEART)
@@ -110,7 +110,7 @@ def test_each_library_has_one_room(module):
 def test_files_figures_and_tracking_never_run_an_experiment(module):
     """They are functions of finished folders."""
     if module in inside("store", "figures", "tracking", "report"):
-        for name in ("engine", "metrics", "observe", "replay", "exact", "models", "rules", "build"):
+        for name in ("app", "engine", "metrics", "observe", "replay", "exact", "models", "rules", "build"):
             assert not knows(module, f"specexp.{name}"), name
 
 

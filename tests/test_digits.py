@@ -2,7 +2,7 @@
 
 import pytest
 
-from specexp.app import digits
+from specexp import digits
 
 
 def rows(lossy: bool = False, gamma_max: int = 16, **metrics: float | int | None) -> dict[str, tuple[str, str]]:

@@ -202,7 +202,7 @@ def test_the_algebra_is_the_enumeration(rule, item, gamma):
 
 
 def test_worked_example():
-    """p=(.4,.3,.2,.1), q=(.1,.2,.3,.4): beta=.6, residual (.75,.25,0,0) (LITERATURE.md, section 1)."""
+    """p=(.4,.3,.2,.1), q=(.1,.2,.3,.4): beta=.6, residual (.75,.25,0,0)."""
     p, q, _ = WORLDS["worked"]
     assert Token().replacement(p, q)[0] == pytest.approx([0.75, 0.25, 0, 0], abs=1e-15)
     assert enumerated(Token(), WORLDS["worked"], 1).expected_kept()[0] == pytest.approx(0.6, abs=1e-15)
@@ -341,7 +341,7 @@ class TwoTries:
 
 
 def test_two_paths_by_recursive_rejection():
-    """Acceptance .72 at the worked example (LITERATURE.md, section 2), and lossless on two tokens."""
+    """Acceptance .72 at the worked example, and lossless on two tokens."""
     p, q, _ = WORLDS["worked"]
     assert enumerate_steps(players(TwoTries(), p, q, 0, paths=2), 1).expected_kept()[0] == pytest.approx(0.72)
     for name in ("worked", "drawn V=3 memory=1"):

@@ -5,8 +5,8 @@ import pytest
 from worlds import WORLDS, drawn, experiment, players, table_pair
 
 from specexp import exact
+from specexp.closed_form import closed_form
 from specexp.exact import World, closed_classes, stationary
-from specexp.positions import closed_form
 from specexp.rules.single import Greedy, Lenient, Token
 from specexp.rules.wrong import Wrong
 

@@ -9,11 +9,11 @@ from scipy.stats import chisquare, norm
 from worlds import experiment
 
 from specexp import exact, observe, target_only
+from specexp.closed_form import closed_form
 from specexp.costs import Milliseconds, Ratio, speedup
 from specexp.engine import Plan
 from specexp.errors import UserError
 from specexp.metrics import measure
-from specexp.positions import closed_form
 from specexp.rules import RULES
 from specexp.rules.single import Token
 from specexp.rules.wrong import MISTAKES
@@ -80,7 +80,7 @@ def test_the_default_run_is_the_notebook():
 
 
 def test_published_numbers_of_the_notebooks_world():
-    """alpha = .8885, accepted / tested -> .8897, closed form -.17 % off at gamma = 4, -2.1 % at 16 (LITERATURE)."""
+    """alpha = .8885, accepted / tested -> .8897, closed form -.17 % off at gamma = 4, -2.1 % at 16."""
     run = experiment(steps=20_000, gamma=16)
     metrics = measure(run).metrics
     assert abs(metrics["alpha"] - 0.8885) < Z * error(metrics, "alpha") + 5e-5
@@ -321,7 +321,7 @@ PUBLISHED_SPEEDUPS = {
 
 @pytest.mark.parametrize("alpha", PUBLISHED_SPEEDUPS)
 def test_the_notebooks_cost(alpha):
-    """10 ms and 1 ms, gamma = 1..8 (LITERATURE.md, section 4); milliseconds and their ratio are one cost."""
+    """10 ms and 1 ms, gamma = 1..8; milliseconds and their ratio are one cost."""
     for cost in (Milliseconds(10, 1), Ratio(0.1)):
         found = [speedup(closed_form(alpha, gamma), cost, gamma) for gamma in range(1, 9)]
         assert found == pytest.approx(PUBLISHED_SPEEDUPS[alpha], abs=5e-4)
@@ -353,7 +353,7 @@ def test_leviathans_first_table(alpha, gamma, operations, speed):
     ],
 )
 def test_the_best_draft_length(ratio, alpha, best, speed):
-    """(LITERATURE.md, section 4.)"""
+    """The draft length that the closed form makes fastest, and how fast (after Leviathan et al. 2022, section 3.5)."""
     speeds = [speedup(closed_form(alpha, gamma), Ratio(ratio), gamma) for gamma in range(40)]
     assert int(np.argmax(speeds)) == best
     assert max(speeds) == pytest.approx(speed, abs=5e-4)

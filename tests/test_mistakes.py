@@ -213,7 +213,7 @@ class DropsUnlikelyDrafts(Token):
 
 
 def test_dropping_a_sampled_token_for_its_small_q():
-    """p=(.5,.5), q=(.75,.25), dropped below .5: the output is (.625, .375) (LITERATURE.md, section 3)."""
+    """p=(.5,.5), q=(.75,.25), dropped below .5: the output is (.625, .375)."""
     item = (np.array([[0.5, 0.5]]), np.array([[0.75, 0.25]]), 0)
     law = enumerate_steps(players(DropsUnlikelyDrafts(), *item), 1).stream_law(1)
     assert law[0] == pytest.approx([0.625, 0.375], abs=1e-15)

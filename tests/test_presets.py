@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from specexp import build, store
+from specexp import build, digits, store
 from specexp.__main__ import main
-from specexp.app import cells, composition, configs, digits
+from specexp.app import cells, composition, configs
 from specexp.figures import lossless
 from specexp.store import files, replicates, sweeps
 

@@ -150,7 +150,7 @@ def single_tokens(rng, count, vocab=20):
 
 @pytest.mark.parametrize(("count", "published"), [(1_000, 0.055), (10_000, 0.017)])
 def test_independent_tokens_have_the_published_floor(count, published):
-    """LITERATURE, section 6: V=20, a sample against a law; of two samples, times sqrt(2)."""
+    """The textbook floor: V=20, a sample against a law; of two samples, times sqrt(2)."""
     a, b = (single_tokens(np.random.default_rng(seed), count) for seed in (0, 1))
     assert tv_noise_floor(a) == pytest.approx(published, abs=0.0006)
     assert tv_noise_floor(a, b) == pytest.approx(np.sqrt(2) * tv_noise_floor(a), rel=0.01)

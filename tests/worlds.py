@@ -9,7 +9,7 @@ import numpy as np
 from specexp import build
 from specexp.engine import Players
 from specexp.lengths import Fixed
-from specexp.models.pair import Pair
+from specexp.models.pair import Pair, uniform_prompts
 from specexp.models.table import Table
 from specexp.rules import RULES
 from specexp.values import OneOf
@@ -40,13 +40,9 @@ def experiment(**given: Any) -> build.Experiment:
     return build.experiment(config(**given))
 
 
-def anywhere(vocab):
-    return lambda streams, length, rng: rng.integers(0, vocab, (streams, length))
-
-
 def table_pair(p, q, memory=1, paths=1) -> Pair:
     p, q = np.asarray(p, float), np.asarray(q, float)
-    return Pair(Table(p, memory), Table(q, memory), False, anywhere(p.shape[1]), paths)
+    return Pair(Table(p, memory), Table(q, memory), False, uniform_prompts(p.shape[1]), paths)
 
 
 def players(rule, p, q, memory=1, paths=1) -> Players:

@@ -5,10 +5,9 @@ only an interruption (Ctrl-C, SIGTERM) goes on to the caller, after it was writt
 """
 
 import os
-import shlex
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from specexp import report, store
 from specexp.errors import SenselessPair, UserError
 from specexp.store import files
+from specexp.store.provenance import command_line
 
 NOT_NUMBERS = ("hydra", "sweep", "tracking")  # what a config holds beside that which decides the numbers
 LINE = "SPECEXP_COMMAND"  # the sweep's command line, from the parent to its cells wherever they run
@@ -47,11 +47,6 @@ def plain(cfg: DictConfig) -> dict[str, Any]:
     return {str(key): value for key, value in content.items() if key not in NOT_NUMBERS}
 
 
-def command(overrides: Sequence[str]) -> str:
-    """The line that runs these overrides again."""
-    return shlex.join(["python", "-m", "specexp", *overrides])
-
-
 def run_cell(cfg: DictConfig) -> Outcome:
     """Hydra's task: one cell of the sweep ``cfg.sweep``, in its own folder."""
     from hydra.core.hydra_config import HydraConfig
@@ -64,7 +59,7 @@ def run_cell(cfg: DictConfig) -> Outcome:
         config = plain(cfg)
         digest = store.digest(config)
         folder = store.cell_folder(store.outputs_root(), cfg.sweep, digest)
-        record = store.new_record(digest, "cell", cfg.sweep, overrides, os.environ.get(LINE) or command(overrides))
+        record = store.new_record(digest, "cell", cfg.sweep, overrides, os.environ.get(LINE) or command_line(overrides))
         return perform(folder, config, record, lambda: build.experiment(config), "png", console.inside())
     except UserError as error:  # no folder can be made or written: nothing is left but the record
         return Outcome("failed", str(error))

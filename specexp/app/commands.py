@@ -5,19 +5,56 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specexp import report as reporting
-from specexp import store
-from specexp.app import composition
+from specexp import digits, latex, store
+from specexp import report as drawing
+from specexp.app import composition, console
 from specexp.app.bookkeeping import Bookkeeper
 from specexp.errors import UserError
 
 if TYPE_CHECKING:
     from specexp.tracking import Settings
 
+TABLE = "table.tex"  # the table that is printed, for a paper
+
 
 def report(words: Sequence[str]) -> int:
-    """``report FOLDER...``: figures and tables again, from files."""
-    return reporting.command(words)
+    """``report FOLDER...``: figures in all formats, the table printed and as LaTeX, of runs and sweeps; exit code 0."""
+    if not words:
+        raise UserError("report: which folder? report outputs/sweeps/NAME, or a run's folder")
+    for word in words:
+        folder = Path(word)
+        if (folder / "sweep.json").is_file():
+            _report_sweep(folder)
+        elif (folder / "run.json").is_file():
+            _report_run(folder)
+        else:
+            raise UserError(
+                f"report {word}: neither a run's folder nor a sweep's; it would hold run.json or sweep.json"
+            )
+    return 0
+
+
+def _report_run(folder: Path) -> None:
+    run = store.read_folder(folder)
+    if run.metrics is None:
+        raise UserError(f"report {folder}: not finished ({store.status(run)}); there is nothing to draw")
+    drawn = drawing.draw_run(run.metrics, run.curves, run.config, folder, drawing.FORMATS["all"])
+    store.write_text(folder, TABLE, latex.booktabs(*console.run_table(run.metrics, run.config)))
+    console.show_run(run.metrics, run.config, {"folder": str(folder), **_drawn(drawn)})
+
+
+def _report_sweep(folder: Path) -> None:
+    store.refresh_sweep(folder)
+    drawn = drawing.draw_sweep(folder, drawing.FORMATS["all"])
+    sweep = store.read_sweep(folder)
+    store.write_text(folder, TABLE, latex.booktabs(*digits.sweep_table(sweep, console.is_lossy)))
+    console.show_sweep(sweep, {"folder": str(folder), **_drawn(drawn)})
+
+
+def _drawn(paths: Sequence[Path]) -> dict[str, str]:
+    names = sorted({path.stem for path in paths})
+    told = {"figures": ", ".join(names) + f" ({', '.join(drawing.FORMATS['all'])})"} if names else {}
+    return told | {"table": TABLE}
 
 
 def ui(words: Sequence[str]) -> int:
@@ -35,7 +72,6 @@ def ui(words: Sequence[str]) -> int:
 def sync(words: Sequence[str]) -> int:
     """``sync [tracking.uri=...]``: MLflow told of every finished folder that it does not know yet."""
     from specexp import tracking
-    from specexp.app import console
 
     root, settings = _store(words)
     for sweep in store.scan(root).sweeps:

@@ -25,7 +25,7 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from specexp.app import overrides as words
-from specexp.app.configs import GROUPS, conf_dir
+from specexp.app.configs import GROUPS, conf_dir, top_keys
 from specexp.errors import UserError
 
 CONFIG = "config"
@@ -64,7 +64,7 @@ class Loader(ConfigLoaderImpl):
             cfg = super().load_configuration(config_name, overrides, run_mode, from_shell, validate_sweep_overrides)
         except UNREADABLE as error:
             raise UserError(words.explain(error, given, self._members_alone(given))) from error
-        words.refuse_foreign(cfg, self.top_keys())
+        words.refuse_foreign(cfg, [*GROUPS, *(key for key, _, _ in top_keys())])
         words.refuse_plain(cfg, [group for group in GROUPS if group != "experiment"])
         return cfg
 
@@ -90,12 +90,6 @@ class Loader(ConfigLoaderImpl):
         if key not in self.cells:
             self.cells[key] = super().load_sweep_config(master_config, sweep_overrides)
         return copy.deepcopy(self.cells[key])
-
-    def top_keys(self) -> list[str]:
-        """The keys that a config may have at its top: those of config.yaml and the groups of its defaults list."""
-        primary = yaml.safe_load((conf_dir() / "config.yaml").read_text(encoding="utf-8"))
-        groups = [key for entry in primary.pop("defaults") if isinstance(entry, dict) for key in entry]
-        return [*(key for key in groups if not key.startswith("override ")), *primary]
 
     def __getstate__(self) -> dict[str, Any]:
         """What a launcher's worker gets: it composes its own cells, and needs nobody else's."""

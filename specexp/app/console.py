@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from specexp.app import digits
+from specexp import digits
+from specexp.lengths import curve_end
 from specexp.store.records import Sweep
 
 Progress = Callable[[int, int], None]
@@ -31,8 +32,8 @@ def show_run(metrics: Mapping[str, Any], config: Mapping[str, Any], places: Mapp
 
 def run_table(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """(header, rows) of a run's table."""
-    gamma_max = max(config["gamma"], 16) if config["gamma_max"] is None else config["gamma_max"]
-    return ("", "", "95 % interval", ""), digits.run_rows(metrics, gamma_max, is_lossy(config["rule"]["name"]))
+    end = curve_end(config["gamma"], config["gamma_max"])
+    return ("", "", "95 % interval", ""), digits.run_rows(metrics, end, is_lossy(config["rule"]["name"]))
 
 
 def show_sweep(sweep: Sweep, places: Mapping[str, str]) -> None:

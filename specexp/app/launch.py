@@ -5,6 +5,7 @@ Sweepers and launchers stay Hydra's (or a plugin's); ours is only the envelope a
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -26,10 +27,14 @@ from specexp.errors import UserError
 
 @dataclass(frozen=True)
 class Cell:
-    """A planned cell: its overrides as the sweeper made them, and the config that decides its numbers."""
+    """A planned cell: its overrides as the sweeper made them, the config that decides its numbers."""
 
     overrides: tuple[str, ...]
     config: dict[str, Any]
+
+    @cached_property
+    def digest(self) -> str:
+        return store.digest(self.config)
 
 
 @dataclass
@@ -45,7 +50,7 @@ class Plan:
 
     def distinct(self) -> dict[str, dict[str, Any]]:
         """{digest: config} of the cells in their order; what was asked for twice is one cell."""
-        return {store.digest(cell.config): cell.config for cell in self.cells}
+        return {cell.digest: cell.config for cell in self.cells}
 
 
 class Planned(Launcher):

@@ -14,6 +14,7 @@ from specexp import store
 from specexp.app import arguments, cells, composition, configs, console, overrides
 from specexp.app.bookkeeping import Bookkeeper
 from specexp.errors import UserError
+from specexp.store.provenance import command_line
 
 
 def run(words: Sequence[str]) -> int:
@@ -21,7 +22,7 @@ def run(words: Sequence[str]) -> int:
     given = arguments.parse(words)
     if given.inspect:
         return _inspect(words)
-    line = cells.command(words)
+    line = command_line(words)
     with composition.hydra(given.config_dir) as hydra:
         if given.cfg:
             hydra.show_cfg(composition.CONFIG, given.overrides, given.cfg, given.package, given.resolve)

@@ -181,7 +181,7 @@ def _tell(sweep: Sweep, row: Mapping[str, Any]) -> None:
     """A line on stderr for a cell that is not done: which, why, where its traceback is."""
     if row["status"] == "done":
         return
-    cell = next(cell for cell in sweep.plan.cells if store.digest(cell.config) == row["cell"])
+    cell = next(cell for cell in sweep.plan.cells if cell.digest == row["cell"])
     outcome = sweep.plan.outcomes.get(cell.overrides)
     reason = row["reason"] or (outcome.reason if outcome else None) or "its process died"
     trace = sweep.folder / row["cell"] / "traceback.txt"

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from specexp.figures.points import Points, interval, number, points
+from specexp.rows import TOKENS_PER_STEP
 
 if TYPE_CHECKING:
     from specexp.rows import CurveRow
 
-KINDS = ("sampled", "expected", "exact")  # the three ways to know a number, as a person would meet them
+KINDS = tuple(reversed(TOKENS_PER_STEP))  # the three ways to know a number, as a person would meet them
 
 
 class Run(NamedTuple):
@@ -34,8 +35,8 @@ class Run(NamedTuple):
 
     def tokens_per_step(self) -> tuple[str, tuple[float, float | None, float | None]] | None:
         """How it is known, and the number with its interval: counted where steps were counted, else the next way."""
-        for kind, key in zip(KINDS, ("", "_expected", "_exact"), strict=True):
-            value, low, high = interval(self.metrics, f"tokens_per_step{key}")
+        for kind in KINDS:
+            value, low, high = interval(self.metrics, TOKENS_PER_STEP[kind])
             if value is not None:
                 return kind, (value, low, high)
         return None

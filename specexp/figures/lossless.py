@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 from specexp.figures.points import number
 from specexp.figures.series import Cell, labelled, written
 from specexp.figures.style import BLACK, BLUE, DOUBLE, GREY, SKY, sheet
+from specexp.statistics.distance import ROUNDING
+from specexp.statistics.ranked import ALARM
 
 FURTHEST = 60  # powers of ten; a smaller p-value is drawn here
-BIAS, ALARM = 1e-12, 0.001  # beyond what rounding and chance do to a lossless rule
 
 
 def lossless_figure(rows: Sequence[Cell], keys: Sequence[str]) -> Figure | None:
@@ -50,7 +51,7 @@ def without_test(rows: Sequence[Cell], keys: Sequence[str]) -> str:
 def is_lossy(row: Cell) -> bool:
     """Whether the cell's rule is known not to keep the target's law: by every outcome summed, or by the ranked test."""
     bias, pvalue = number(row.get("tv_exact")), number(row.get("lossless_pvalue"))
-    return (bias is not None and bias > BIAS) or (pvalue is not None and pvalue < ALARM)
+    return (bias is not None and bias > ROUNDING) or (pvalue is not None and pvalue < ALARM)
 
 
 def draw_threshold(axes: Axes, x: float, label: str, color: str) -> None:

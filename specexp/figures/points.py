@@ -7,11 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
+from specexp.closed_form import closed_form
 from specexp.figures.style import BLACK, GREY, ORANGE
-
-Floats = NDArray[np.float64]
+from specexp.rounds import Floats
 
 REFERENCES = {0.3: "#c4c4c4", 0.5: "#b0b0b0", 0.7: "#9c9c9c", 0.9: "#888888"}  # the notebook's four alphas, greys
 CROWD = 32  # more points than this are drawn small
@@ -56,14 +55,6 @@ def interval(table: Mapping[str, Any], key: str) -> tuple[float | None, float | 
 def words(value: float, low: float | None, high: float | None) -> str:
     """A number and its interval as text: ``4.02 [3.98, 4.06]``."""
     return f"{value:.2f}" if low is None or high is None else f"{value:.2f} [{low:.2f}, {high:.2f}]"
-
-
-def closed_form(alpha: float, gamma: int) -> float:
-    """Tokens a step if positions were independent: (1 - alpha^(gamma+1)) / (1 - alpha) as a sum, so alpha=1 is right.
-
-    Leviathan et al. 2023, equation 1.
-    """
-    return float(sum(alpha**kept for kept in range(gamma + 1)))
 
 
 def draw_points(axes: Axes, curve: Points, label: str, **look: Any) -> ErrorbarContainer:

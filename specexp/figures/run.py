@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from specexp.closed_form import closed_form
 from specexp.figures.finished import KINDS, Run, by_name_and_kind, what_was_run
 from specexp.figures.points import (
-    closed_form,
     count_along,
     draw_best,
     draw_plain_decoding,

@@ -10,16 +10,11 @@ from typing import Any, NamedTuple
 
 from specexp.figures.points import Points, interval, number, points
 from specexp.figures.style import DASHES, MARKERS, PALETTE
+from specexp.rows import TOKENS_PER_STEP
 from specexp.statistics import Moments
 
 Cell = Mapping[str, str | float | None]
 Interval = tuple[float, float | None, float | None]
-
-SOURCES = {  # how tokens a step may be known, the best way first, as it is what the speedup is made of
-    "exact": "tokens_per_step_exact",
-    "expected": "tokens_per_step_expected",
-    "sampled": "tokens_per_step",
-}
 
 LONGEST_NAME = 28
 
@@ -54,7 +49,7 @@ def written(value: object) -> str:
 def measured(row: Cell, metric: str) -> Interval | None:
     """The cell's number with its interval; tokens a step as they are known best."""
     source = known_as(row, metric)
-    key = SOURCES[source] if metric == "tokens_per_step" and source else metric
+    key = TOKENS_PER_STEP[source] if metric == "tokens_per_step" and source else metric
     value, low, high = interval(row, key)
     return None if value is None else (value, low, high)
 
@@ -62,7 +57,7 @@ def measured(row: Cell, metric: str) -> Interval | None:
 def known_as(row: Cell, metric: str) -> str | None:
     """The way in which the cell knows the metric (exact, expected, sampled), None where it has but one or none."""
     if metric == "tokens_per_step":
-        return next((source for source, key in SOURCES.items() if number(row.get(key)) is not None), None)
+        return next((source for source, key in TOKENS_PER_STEP.items() if number(row.get(key)) is not None), None)
     source = row.get(f"{metric}_source")
     return source if isinstance(source, str) else None
 
@@ -70,7 +65,7 @@ def known_as(row: Cell, metric: str) -> str | None:
 def ways(rows: Sequence[Cell], metric: str) -> str:
     """``, exact or sampled``: the ways in which the cells know the metric, as part of an axis' name."""
     found = {known_as(row, metric) for row in rows if measured(row, metric) is not None}
-    named = " or ".join(source for source in SOURCES if source in found)
+    named = " or ".join(source for source in TOKENS_PER_STEP if source in found)
     return f", {named}" if named else ""
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from specexp.figures.points import Floats
 from specexp.figures.series import written
 from specexp.figures.style import DPI
+from specexp.rounds import Floats
 
 INCHES_PER_DIGIT = 0.055
 AXIS_LABELS = {

@@ -95,3 +95,17 @@ def contexts_of(pair: Pair, limit: int) -> Ints | None:
     if not pair.persistent or pair.memory is None or pair.vocab**pair.memory > limit:
         return None
     return contexts(pair.vocab, pair.memory)
+
+
+def no_randomness(role: str) -> np.random.Generator:
+    """``random(role)`` where every context is met: a model of finite memory has nothing to draw."""
+    raise AssertionError(f"a model of finite memory asked for {role} randomness")
+
+
+def uniform_prompts(vocab: int) -> Prompts:
+    """Prompts of tokens drawn uniformly, for worlds that have no text to begin in."""
+
+    def prompts(streams: int, length: int, rng: np.random.Generator) -> Ints:
+        return rng.integers(0, vocab, (streams, length))
+
+    return prompts

@@ -12,6 +12,8 @@ import numpy as np
 
 from specexp.rounds import Floats, Ints
 
+ROUNDING = 1e-12  # a distance between two exact laws of no more than this is none
+
 
 def count_tokens(tokens: Ints, vocab: int) -> Ints:
     """[U, V]: how often each unit emitted each token; ``tokens`` [U, n] is -1 where nothing was emitted."""

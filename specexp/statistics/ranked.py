@@ -25,6 +25,7 @@ RANKINGS = ("ratio", "target")
 CELLS = 32  # at most so many cells of ranks
 ENOUGH = 5.0  # least variance of a pooled cell: expected hits and expected misses are then at least as many
 LEAST = 1.0  # least variance of a direction that counts: below, single events decide and no normal law holds
+ALARM = 0.001  # a p-value below this is called a difference: a right rule is, once in a thousand runs
 RARE = 1e-6  # a token of less probability is improbable
 
 

@@ -24,19 +24,9 @@ from specexp.rows import CurveRow
 from specexp.store import files, provenance
 from specexp.store.records import is_busy
 
+DRAWN = ("*.png", "*.pdf", "*.svg", "*.tex", ".*.tmp")  # figures, tables for a paper, and what a killed process left
 # What a run leaves in its folder, in the order in which a re-run takes it away.
-RESULTS = (
-    "metrics.json",
-    "curves.csv",
-    "traceback.txt",
-    "*.png",
-    "*.pdf",
-    "*.svg",
-    "*.tex",
-    ".*.tmp",
-    "config.yaml",
-    "run.json",
-)
+RESULTS = ("metrics.json", "curves.csv", "traceback.txt", *DRAWN, "config.yaml", "run.json")
 
 
 class Found(NamedTuple):

@@ -4,8 +4,10 @@ import functools
 import importlib.metadata
 import os
 import platform
+import shlex
 import socket
 import subprocess
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,11 @@ def versions() -> dict[str, str | None]:
         except importlib.metadata.PackageNotFoundError:
             found[name] = None
     return found
+
+
+def command_line(words: Sequence[str]) -> str:
+    """The line that runs these words again."""
+    return shlex.join(["python", "-m", "specexp", *words])
 
 
 def host() -> str:

@@ -7,11 +7,11 @@ from typing import Any
 
 from specexp.errors import UserError
 from specexp.store import files, replicates, sweeps
-from specexp.store.folders import clear, digest, sweep_folder, write_bytes, write_run
+from specexp.store.folders import DRAWN, clear, digest, sweep_folder, write_bytes, write_run
 from specexp.store.records import is_busy, read_config, read_folder, read_sweep, status
 
 # What a sweep leaves beside its cells' folders.
-OWN_FILES = ("sweep.csv", "sweep.json", "replicates.csv", "traceback.txt", "*.png", "*.pdf", "*.svg", "*.tex", ".*.tmp")
+OWN_FILES = ("sweep.csv", "sweep.json", "replicates.csv", "traceback.txt", *DRAWN)
 NOT_STARTED = "not started"  # the reason of a cell whose turn did not come
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specexp import store
-from specexp.rows import CurveRow
+from specexp.rows import TOKENS_PER_STEP, CurveRow
 from specexp.store.sweeps import flatten
 from specexp.tracking import wording
 
-BEST_FIRST = ("exact", "expected", "sampled")
 LONGEST_HISTORY = 200  # a thousand points cost a tenth of a second, and no chart shows more
 LONGEST_PARAM = 500  # a long list is in config.yaml
 END_STATES = {"done": "FINISHED", "failed": "FAILED", "killed": "KILLED"}
@@ -92,7 +91,7 @@ def histories(curves: Sequence[CurveRow]) -> Iterator[Point]:
     """Yields each curve as a stepped metric: by the best way there is to know it, thinned to 200 points."""
     for curve in dict.fromkeys(row.curve for row in curves):
         rows = [row for row in curves if row.curve == curve and row.value is not None and row.x == int(row.x)]
-        best = next((kind for kind in BEST_FIRST if any(row.kind == kind for row in rows)), None)
+        best = next((kind for kind in TOKENS_PER_STEP if any(row.kind == kind for row in rows)), None)
         for row in _thinned([row for row in rows if row.kind == best]):
             yield Point(curve, float(row.value or 0.0), int(row.x))
 

@@ -2,14 +2,13 @@
 
 import colorsys
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from specexp import store
-from specexp.app import digits
+from specexp import digits, store
 from specexp.errors import UserError
 from specexp.store import files
+from specexp.store.provenance import command_line
 from specexp.store.sweeps import value_of
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; MLflow's own choice gives two runs the same.
@@ -90,7 +89,7 @@ def interval(metrics: Mapping[str, Any], key: str) -> str:
 
 
 def _again(record: Mapping[str, Any]) -> str:
-    alone = shlex.join(["python", "-m", "specexp", *(record.get("overrides") or [])])
+    alone = command_line(record.get("overrides") or [])
     typed = record.get("command") or alone
     return f"`{alone}` · its sweep: `{typed}`" if record["kind"] == "cell" else f"`{typed}`"
 

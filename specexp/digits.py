@@ -5,16 +5,17 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from specexp.lengths import curve_end
+from specexp.rows import TOKENS_PER_STEP
+from specexp.statistics.distance import ROUNDING
+from specexp.statistics.ranked import ALARM
 from specexp.store.records import Sweep
 from specexp.store.replicates import summary
 
 Metrics = Mapping[str, Any]
 Row = tuple[str, str, str, str]
-WAYS = (("exact", "_exact"), ("expected", "_expected"), ("sampled", ""))
 WORK = {"operations": "operations_factor"}  # of the cost models that count it
-ROUNDING = 1e-9  # an interval narrower than this part of its number is none
-PROVED = 1e-12  # a bias of no more than this is rounding
-ALARM = 0.001  # a p-value below this is called a difference: a right rule is, once in a thousand runs
+NARROW = 1e-9  # an interval narrower than this part of its number is none
 
 
 def number(value: float | None, low: float | None = None, high: float | None = None) -> str:
@@ -25,7 +26,7 @@ def number(value: float | None, low: float | None = None, high: float | None = N
     if isinstance(value, int) or value == 0:
         return str(value)
     places = _places(abs(value), 4)
-    if low is not None and high is not None and high - low > ROUNDING * abs(value):
+    if low is not None and high is not None and high - low > NARROW * abs(value):
         half = (high - low) / 2
         places = _places(half, 2 if half / 10 ** math.floor(math.log10(half)) < 3 else 1)
     return f"{value:.{min(places, 6)}f}"
@@ -73,7 +74,7 @@ def run_rows(metrics: Metrics, gamma_max: int, lossy: bool) -> list[Row]:
     """
     rows = [
         _row(metrics, "alpha", "alpha"),
-        *(_row(metrics, "tokens/step", f"tokens_per_step{end}", way) for way, end in WAYS),
+        *(_row(metrics, "tokens/step", key, way) for way, key in TOKENS_PER_STEP.items()),
         _row(metrics, "closed form", "tokens_per_step_closed_form", _closed_form(metrics)),
         _row(metrics, "speedup", "speedup", str(metrics.get("speedup_source") or "")),
         _row(metrics, "operations", "operations_factor", "times those of plain decoding"),
@@ -125,12 +126,12 @@ def _verdict(metrics: Metrics, lossy: bool) -> str:
 
 def _bias(metrics: Metrics, key: str) -> tuple[str, str]:
     bias = metrics.get(key)
-    return ("" if bias is None else "0" if bias <= PROVED else number(bias)), ""
+    return ("" if bias is None else "0" if bias <= ROUNDING else number(bias)), ""
 
 
 def _trial(metrics: Metrics) -> str:
     bias = metrics.get("audit_bias")
-    return "lossless in every small world" if bias is not None and bias <= PROVED else "the largest in small worlds"
+    return "lossless in every small world" if bias is not None and bias <= ROUNDING else "the largest in small worlds"
 
 
 def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False) -> tuple[list[str], list[list[str]]]:
@@ -140,7 +141,7 @@ def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False
     ``narrow``: tokens/step only the best of the ways to know them, an interval below its number.
     """
     rule = sweep.content["fixed"].get("rule.name")
-    ways = [(way, key) for way, end in WAYS if _any(sweep, key := f"tokens_per_step{end}")][: 1 if narrow else None]
+    ways = [(way, key) for way, key in TOKENS_PER_STEP.items() if _any(sweep, key)][: 1 if narrow else None]
     columns: dict[str, Callable[[Metrics], str]] = {
         **{key: partial(_plain, key=key) for key in sweep.swept},
         "status": lambda row: str(row["status"]),
@@ -163,10 +164,9 @@ def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False
 
 def _best_of_cell(row: Metrics, fixed: Metrics) -> str:
     """The best draft length; ``>=`` where it ends the curve, so that a larger gamma_max may find a better one."""
-    end, gamma = (row.get(key, fixed.get(key)) for key in ("gamma_max", "gamma"))
-    last = max(gamma or 0, 16) if end is None else end
+    gamma, gamma_max = (row.get(key, fixed.get(key)) for key in ("gamma", "gamma_max"))
     best = row.get("gamma_best")
-    return "" if best is None else f">= {best}" if best == last else str(best)
+    return "" if best is None else f">= {best}" if best == curve_end(gamma or 0, gamma_max) else str(best)
 
 
 def _lossless(row: Metrics, lossy: bool) -> str:
