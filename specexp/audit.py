@@ -11,6 +11,7 @@ from specexp.models.pair import Pair, uniform_prompts
 from specexp.models.table import Table, random_rows
 from specexp.rounds import Floats
 from specexp.sampling import generator
+from specexp.siblings import Siblings, independent
 from specexp.statistics.distance import ROUNDING
 
 VOCAB = 3
@@ -36,7 +37,7 @@ def audit(players: Players, gamma: int, seed: int) -> Verdict:
     and in ones with zeros, equal laws and one-hot laws. The shortest draft that shows a bias makes the example."""
     worst = Verdict(0.0, "no bias in any world")
     for length in range(min(gamma, 1), min(gamma, LONGEST) + 1):
-        for name, pair in small_worlds(seed, players.pair.paths):
+        for name, pair in small_worlds(seed, players.pair.paths, players.pair.siblings):
             enumerated = enumerate_steps(replace(players, pair=pair), length)
             if enumerated is not None:
                 worst = max(worst, _verdict(enumerated, pair, length, name), key=lambda verdict: verdict.bias)
@@ -45,7 +46,7 @@ def audit(players: Players, gamma: int, seed: int) -> Verdict:
     return worst
 
 
-def small_worlds(seed: int, paths: int) -> list[tuple[str, Pair]]:
+def small_worlds(seed: int, paths: int = 1, siblings: Siblings = independent) -> list[tuple[str, Pair]]:
     """Named pairs over VOCAB tokens: random ones first, then the edges of what a law can be."""
     rng = generator(seed, "target_matrix")
     drawn = [(random_rows(VOCAB, VOCAB, rng), random_rows(VOCAB, VOCAB, rng)) for _ in range(WORLDS)]
@@ -60,7 +61,7 @@ def small_worlds(seed: int, paths: int) -> list[tuple[str, Pair]]:
     ]
     edges += [("q excludes a token of p", p, thinned), ("p excludes a token of q", thinned, p)]
     named = [(f"random world {i}", p, q) for i, (p, q) in enumerate(drawn)] + edges
-    return [(name, Pair(Table(p), Table(q), False, uniform_prompts(VOCAB), paths)) for name, p, q in named]
+    return [(name, Pair(Table(p), Table(q), False, uniform_prompts(VOCAB), paths, siblings)) for name, p, q in named]
 
 
 def _verdict(enumerated: Enumerated, pair: Pair, length: int, name: str) -> Verdict:

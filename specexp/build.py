@@ -5,9 +5,9 @@ A member is a frozen dataclass whose fields are its YAML's keys. To add one: the
 table, a YAML (docs/extending.md).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Annotated, Any
 
 from specexp import exact, values
@@ -15,7 +15,7 @@ from specexp.costs import COSTS, Cost
 from specexp.engine import Plan, Players
 from specexp.enumeration import MOST_OUTCOMES, Enumerated, enumerate_steps
 from specexp.errors import SenselessPair, UserError
-from specexp.lengths import LENGTHS, curve_end
+from specexp.lengths import LENGTHS, Shaped, TreeLength, curve_end
 from specexp.models.derived import Alpha, Derivation, Noise, derived
 from specexp.models.lookup import LookupDraft
 from specexp.models.pair import Pair, uniform_prompts
@@ -23,7 +23,10 @@ from specexp.models.random import RandomTarget
 from specexp.models.sharpened import Temperature, Truncated
 from specexp.models.table import BigramDraft, BigramTarget, FixedDraft, FixedTarget
 from specexp.models.text import TextDraft, TextTarget
+from specexp.rounds import Work
 from specexp.rules import RULES
+from specexp.siblings import Scheme, independent
+from specexp.trees import Tree
 
 TARGETS: dict[str, Any] = {"random": RandomTarget, "fixed": FixedTarget, "bigram": BigramTarget, "text": TextTarget}
 DRAFTS: dict[str, Any] = {
@@ -78,6 +81,11 @@ class Experiment:
     target: Any  # the member that the target model was made from
     rule_name: str
 
+    def work(self, gamma: int) -> Work:
+        """What a step of ``gamma`` levels drafts and verifies."""
+        tree = self.players.tree(gamma)
+        return Work(tree.depth, len(tree.nodes), len(tree.nodes) + 1)
+
     @cached_property
     def world(self) -> exact.World | None:
         """The exactly solvable world of this experiment, where there is one."""
@@ -95,11 +103,13 @@ def experiment(cfg: Mapping[str, Any]) -> Experiment:
     settings = values.read(Settings, {key: cfg[key] for key in Settings.__dataclass_fields__})
     members = {family: member(family, cfg[family]) for family in FAMILIES}
     names = {family: str(cfg[family]["name"]) for family in FAMILIES}
-    refuse_senseless(names, members)
+    refuse_senseless(names)
     pair = make_pair(members["target"], members["draft"], settings.seed)
+    players = Players(pair, members["rule"], members["length"], shape_of(members["length"], members["cost"]))
+    refuse_shape(names, players, members["draft"], settings.gamma)
     requests = settings.requests or (PERSISTENT_REQUESTS if pair.persistent else FRESH_REQUESTS)
     return Experiment(
-        players=Players(pair, members["rule"], members["length"]),
+        players=players,
         cost=members["cost"],
         gamma=settings.gamma,
         gamma_max=curve_end(settings.gamma, settings.gamma_max),
@@ -123,24 +133,51 @@ def goes_with(draft: str, target: str) -> bool:
     return draft not in PARTNERS or target in PARTNERS[draft]
 
 
-def refuse_senseless(names: Mapping[str, str], members: Mapping[str, Any]) -> None:
-    """Raises SenselessPair, saying why, for members that are right by themselves and make no sense together."""
-    target, draft, rule = names["target"], names["draft"], names["rule"]
+def refuse_senseless(names: Mapping[str, str]) -> None:
+    """Raises SenselessPair, saying why, for models that are right by themselves and make no pair."""
+    target, draft = names["target"], names["draft"]
     if not goes_with(draft, target):
         raise SenselessPair(
             f"target={target} draft={draft}: a {draft} draft is a model of its own over a {PARTNERS[draft][0]} "
             "target's vocabulary; "
             f"take draft={' or draft='.join(other for other in DRAFTS if goes_with(other, target))}"
         )
-    paths, most = members["draft"].paths, members["rule"].max_paths
-    if paths > most:
-        raise SenselessPair(f"draft.paths={paths}: rule={rule} verifies at most {most}; take draft.paths={most}")
+
+
+def shape_of(length: Any, cost: Cost) -> Callable[[int], Tree] | None:
+    """The tree at each gamma, worked out once; None where paths stand side by side."""
+    return cache(partial(length.tree, cost=cost)) if isinstance(length, Shaped) else None
+
+
+def refuse_shape(names: Mapping[str, str], players: Players, draft: Any, gamma: int) -> None:
+    """Raises SenselessPair for drafts that the rule cannot verify, or that cannot be drawn."""
+    tree, rule, siblings = players.tree(gamma), players.rule, players.pair.siblings
+    if isinstance(players.length, TreeLength):
+        players.length.refuse_deeper(gamma, tree)
+    if players.shape is not None and draft.paths > 1:
+        raise SenselessPair(
+            f"draft.paths={draft.paths}: length={names['length']} says how many drafts there are; take draft.paths=1"
+        )
+    if tree.paths > rule.max_paths:
+        what = f"draft.paths={tree.paths}" if players.shape is None else f"length={names['length']}"
+        right = f"draft.paths={rule.max_paths}" if players.shape is None else "length=fixed, or rule=traversal"
+        raise SenselessPair(f"{what}: rule={names['rule']} verifies at most {rule.max_paths}; take {right}")
+    if tree.most_siblings < 2 or siblings is independent:
+        return
+    key = "draft.greedy=true" if draft.greedy else "draft.replacement=false"
+    if getattr(rule, "independent", False):
+        raise SenselessPair(f"{key}: rule={names['rule']} takes drafts as independent; take rule=recursive, or neither")
+    if tree.most_siblings > players.pair.vocab:
+        raise SenselessPair(
+            f"{key}: {tree.most_siblings} different tokens out of {players.pair.vocab}; take fewer drafts"
+        )
 
 
 def make_pair(target: Any, draft: Any, seed: int) -> Pair:
     """The two models over one vocabulary, and where their streams begin."""
     model = target.model(seed)
     prompts = target.prompts if hasattr(target, "prompts") else uniform_prompts(model.vocab)
+    paths, siblings = draft.paths, draft.siblings() if isinstance(draft, Scheme) else independent
     if isinstance(draft, Derivation):
-        return Pair(model, derived(model, draft, seed, exact.MOST_CONTEXTS), True, prompts, draft.paths)
-    return Pair(model, draft.model(target, model.vocab, seed), False, prompts, draft.paths)
+        return Pair(model, derived(model, draft, seed, exact.MOST_CONTEXTS), True, prompts, paths, siblings)
+    return Pair(model, draft.model(target, model.vocab, seed), False, prompts, paths, siblings)

@@ -58,10 +58,11 @@ def fresh_tokens(moments: Moments, gamma: int) -> Estimate:
 
 
 def walked_tokens(experiment: Experiment, progress: Progress | None) -> list[Estimate]:
-    """A walk for each gamma, each with its own random numbers' columns; one for all where contexts are fresh and what
-    comes later in a draft plays no part."""
+    """A walk for each gamma, each with its own random numbers' columns; one for all where contexts are fresh, what
+    comes later in a draft plays no part, and a longer draft begins with the shorter one."""
     players, plan, last = experiment.players, experiment.plan, experiment.gamma_max
-    if players.rule.prefix_stable and not players.pair.persistent:
+    grows = all(players.tree(gamma).is_part_of(players.tree(last)) for gamma in range(last))
+    if players.rule.prefix_stable and not players.pair.persistent and grows:
         moments = observe(players, last, plan, last, progress=progress).moments
         return [fresh_tokens(moments, gamma) for gamma in range(last + 1)]
     walks = (expected_tokens(players, gamma, plan) for gamma in range(last + 1))

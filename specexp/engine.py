@@ -5,7 +5,7 @@ block is a stretch of time of all streams. Random numbers belong to a block, a c
 columns and moves none, and the block, not the caller, decides how much is drawn at once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -16,6 +16,8 @@ from specexp.lengths import Length
 from specexp.models.pair import Pair, PairState
 from specexp.rounds import Floats, Ints, RandomStreams, Round, Rule
 from specexp.sampling import NotALaw, columns, compact, draw, refuse_no_law, streams
+from specexp.siblings import drawn_from
+from specexp.trees import Tree
 
 BLOCK_STEPS = 1536  # rows of a fresh block: at V = 20 its arrays stay in the cache (measured: benchmarks/README.md)
 BLOCK_CELLS = 2**17  # rows x V of a fresh block, so that a large vocabulary stays in memory
@@ -43,11 +45,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Players:
-    """Who decides what happens in a round: the two models, the rule, the draft length."""
+    """Who decides what happens in a round: the two models, the rule, the draft length. ``shape`` says which tree is
+    drafted at each gamma; without it, the pair's number of paths side by side."""
 
     pair: Pair
     rule: Rule
     length: Length
+    shape: Callable[[int], Tree] | None = None
+
+    def tree(self, gamma: int) -> Tree:
+        """What a step drafts, ``gamma`` levels of it."""
+        return Tree.of_paths(self.pair.paths, gamma) if self.shape is None else self.shape(gamma)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,7 @@ class Step:
     """One verified round of each of B streams, and what came out of it."""
 
     round: Round
+    draft_laws: Floats  # [B, K, G+1, V]: the drafter's own law along each path, whatever its siblings were
     stop_probs: Floats  # [B, K, G+1]
     path: Ints  # [B]
     kept: Ints  # [B]: drafted tokens that were kept
@@ -83,11 +92,11 @@ def walk(players: Players, gamma: int, plan: Plan, prompts: Ints | None = None) 
 
 
 def _walk_fresh(players: Players, gamma: int, plan: Plan) -> Iterator[Step]:
-    rows = block_rows(players.pair.vocab)
+    rows, paths = block_rows(players.pair.vocab), players.tree(gamma).paths
     for block in range(-(-plan.total // rows)):
         random = streams(plan.seed, block)
         state = players.pair.start(np.zeros((rows, 0), dtype=np.int64), random)
-        drafts = _draft_uniforms(random, rows, gamma, players.pair.paths)
+        drafts = _draft_uniforms(random, rows, gamma, paths)
         with _naming("step", block * rows):
             step = verify(players, state, gamma, drafts, columns(random("verify"), rows, 2))
         yield first_rows(step, min(rows, plan.total - block * rows))
@@ -98,7 +107,7 @@ def _walk_persistent(players: Players, gamma: int, plan: Plan, prompts: Ints | N
     thrown_away = 0 if prompts is not None else WARM_UP
     prompts = pair.first_prompts(plan.requests, random("start")) if prompts is None else prompts
     state = pair.start(prompts, random)
-    uniforms = _uniforms_by_time(pair.paths, gamma, plan)
+    uniforms = _uniforms_by_time(players.tree(gamma).paths, gamma, plan)
     for time in range(thrown_away + plan.steps_each):
         with _naming(f"step {time - thrown_away} of request"):
             step = verify(players, state, gamma, *next(uniforms))
@@ -118,32 +127,35 @@ def _uniforms_by_time(paths: int, gamma: int, plan: Plan) -> Iterator[tuple[Floa
 
 
 def _draft_uniforms(random: RandomStreams, rows: int, gamma: int, paths: int) -> Floats:
-    """[rows, K, G]: position by position, so that neither gamma nor the number of rows used moves another draw."""
-    rng = random("draft")
-    return rng.random((gamma, paths, rows)).transpose(2, 1, 0)
+    """[rows, K, G]: position by position and each path from numbers of its own, so that neither gamma, nor the number
+    of paths, nor that of the rows used moves another draw."""
+    first = random("draft")
+    return np.stack([rng.random((gamma, rows)) for rng in (first, *first.spawn(paths - 1))]).transpose(2, 0, 1)
 
 
 def verify(players: Players, state: PairState, gamma: int, drafts: Floats, verifies: Floats) -> Step:
     """One round of each row of ``state``: propose with ``drafts`` [B, K, G], verify with ``verifies`` [B, 2]."""
-    pair, rule = players.pair, players.rule
-    tokens, draft_probs = pair.propose(state, drafts)
+    pair, rule, tree = players.pair, players.rule, players.tree(gamma)
+    tokens, laws = pair.propose(state, drafts, tree)
     target_probs = pair.target_laws(state, tokens)
     refuse_no_law("target", target_probs)
-    refuse_undraftable(tokens, draft_probs)
-    owner = np.broadcast_to(np.arange(tokens.shape[1])[:, None], tokens.shape)
-    lengths = players.length.lengths(gamma, len(tokens))
+    draft_probs = drawn_from(laws, tokens, tree, pair.siblings)
+    owner = np.broadcast_to(tree.owner, tokens.shape)
+    refuse_undraftable(tokens, draft_probs, owner)
+    lengths = np.minimum(players.length.lengths(gamma, len(tokens)), tree.depth)
     round = Round(tokens, draft_probs, target_probs, owner, lengths)
     stop_probs = rule.stop_probs(round)
     path, kept = choose(stop_probs, verifies[:, 0])
     following = draw(rule.next_probs(round, path, kept), verifies[:, 1])
-    return Step(round, stop_probs, path, kept, emit(tokens, path, kept, following))
+    return Step(round, laws, stop_probs, path, kept, emit(tokens, path, kept, following))
 
 
-def refuse_undraftable(tokens: Ints, draft_probs: Floats) -> None:
+def refuse_undraftable(tokens: Ints, draft_probs: Floats, owner: Ints) -> None:
     """Raises NotALaw for the first of ``tokens`` [B, K, G] that the law it is said to be drawn from excludes."""
     chances = np.take_along_axis(compact(draft_probs[:, :, : tokens.shape[2]]), tokens[..., None], -1)[..., 0]
-    if not (chances > 0).all():
-        row, path, position = np.argwhere(~(chances > 0))[0].tolist()
+    possible = (chances > 0) | (owner < 0)
+    if not possible.all():
+        row, path, position = np.argwhere(~possible)[0].tolist()
         token = tokens[row, path, position]
         raise NotALaw(row, f"position {position}: token {token} was drafted, to which the draft's law gives no chance")
 
@@ -178,6 +190,6 @@ def first_rows(step: Step, rows: int) -> Step:
     """The step's first ``rows`` rows."""
     if rows == len(step.kept):
         return step
-    r = step.round
-    cut = Round(r.draft_tokens[:rows], r.draft_probs[:rows], r.target_probs[:rows], r.owner[:rows], r.lengths[:rows])
-    return Step(cut, step.stop_probs[:rows], step.path[:rows], step.kept[:rows], step.tokens[:rows])
+    kept = slice(rows)
+    outcome = (step.draft_laws[kept], step.stop_probs[kept], step.path[kept], step.kept[kept], step.tokens[kept])
+    return Step(step.round.rows(kept), *outcome)

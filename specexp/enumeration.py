@@ -11,9 +11,11 @@ import numpy as np
 
 from specexp.engine import Players
 from specexp.exact import stationary
-from specexp.models.pair import Pair, contexts_of, no_randomness
+from specexp.models.pair import contexts_of, no_randomness
 from specexp.models.table import contexts
 from specexp.rounds import Floats, Ints, Round, Rule, reference_law
+from specexp.siblings import drawn_from
+from specexp.trees import Tree
 
 MOST_OUTCOMES = 1_000_000
 
@@ -82,49 +84,66 @@ class Enumerated:
         return np.asarray(np.abs(self.stream_law(depth) - self.reference_law(depth)).sum(-1) / 2)
 
 
-def outcomes(pair: Pair, gamma: int) -> int | None:
+def outcomes(players: Players, gamma: int) -> int | None:
     """How many outcomes ``enumerate_steps`` would sum; None where contexts are unbounded or fresh."""
+    pair = players.pair
     if not pair.persistent or pair.memory is None:
         return None
-    return int(pair.vocab ** (pair.memory + gamma * pair.paths + 1))
+    return int(pair.vocab ** (pair.memory + len(players.tree(gamma).nodes) + 1))
 
 
 def enumerate_steps(players: Players, gamma: int, most: int = MOST_OUTCOMES) -> Enumerated | None:
-    """Every step from every context; None where there are more than ``most`` outcomes. Paths are independent draws."""
-    pair, size = players.pair, outcomes(players.pair, gamma)
+    """Every step from every context; None where there are more than ``most`` outcomes."""
+    pair, size = players.pair, outcomes(players, gamma)
     numbers = contexts_of(pair, most)
     if size is None or size > most or numbers is None:
         return None
-    round, weight = every_round(pair, numbers, gamma)
-    stop_probs = players.rule.stop_probs(round)
+    round, weight, context = every_round(players, numbers, gamma)
+    stop_probs = weight[:, None, None] * players.rule.stop_probs(round)
     steps = [np.zeros((len(numbers), pair.vocab ** (kept + 1))) for kept in range(gamma + 1)]
-    for path in range(pair.paths):
+    for path in range(round.draft_tokens.shape[1]):
         for kept, law in enumerate(steps):
-            _add(law, players.rule, round, weight * stop_probs[:, path, kept], path, kept)
+            _add(law, players.rule, round, stop_probs[:, path, kept], context, (path, kept))
     return Enumerated(steps, _reference(players, numbers))
 
 
-def every_round(pair: Pair, numbers: Ints, gamma: int) -> tuple[Round, Floats]:
-    """The round of each context ``numbers`` [S, memory] and each draft, and P(draft | context) [rows]."""
-    drafts = contexts(pair.vocab, gamma * pair.paths)
-    drafts = drafts.reshape(len(drafts), pair.paths, gamma)
+def every_round(players: Players, numbers: Ints, gamma: int) -> tuple[Round, Floats, Ints]:
+    """The round of each context ``numbers`` [S, memory] and each draft that can be, P(draft | context) and the number
+    of the context [rows]."""
+    pair, tree = players.pair, players.tree(gamma)
+    drawn = contexts(pair.vocab, len(tree.nodes))
+    drafts = np.zeros((len(drawn), tree.paths, gamma), dtype=np.int64)
+    for node, (path, level, *_) in enumerate(tree.nodes):
+        drafts[:, tree.owner[:, level] == path, level] = drawn[:, node, None]
     tokens = np.tile(drafts, (len(numbers), 1, 1))
-    state = pair.start(np.repeat(numbers, len(drafts), axis=0), no_randomness)
-    draft_probs = pair.draft_laws(state, tokens)
-    owner = np.broadcast_to(np.arange(pair.paths)[:, None], tokens.shape)
-    lengths = np.full(len(tokens), gamma)
-    weight = np.take_along_axis(draft_probs[:, :, :gamma], tokens[..., None], -1).prod((1, 2, 3))
-    return Round(tokens, draft_probs, pair.target_laws(state, tokens), owner, lengths), weight
+    context = np.repeat(np.arange(len(numbers)), len(drafts))
+    state = pair.start(numbers[context], no_randomness)
+    draft_probs = drawn_from(pair.draft_laws(state, tokens), tokens, tree, pair.siblings)
+    weight = _chance(draft_probs, tokens, tree)
+    can_be = weight > 0
+    target_probs, owner = pair.target_laws(state, tokens), np.broadcast_to(tree.owner, tokens.shape)
+    round = Round(tokens, draft_probs, target_probs, owner, np.full(len(tokens), tree.depth))
+    return round.rows(can_be), weight[can_be], context[can_be]
 
 
-def _add(law: Floats, rule: Rule, round: Round, chance: Floats, path: int, kept: int) -> None:
-    """Adds to ``law`` [S, V^(kept+1)] what the rounds emit that keep ``kept`` drafts of ``path``."""
-    rows = len(chance)
-    following = rule.next_probs(round, np.full(rows, path), np.full(rows, kept))
+def _chance(draft_probs: Floats, tokens: Ints, tree: Tree) -> Floats:
+    """[rows]: the chance of all draws of a row."""
+    taken = np.take_along_axis(draft_probs[:, :, : tokens.shape[2]], tokens[..., None], -1)[..., 0]
+    nodes = [taken[:, path, level] for path, level, *_ in tree.nodes]
+    return np.asarray(np.prod(nodes, axis=0)) if nodes else np.ones(len(tokens))
+
+
+def _add(law: Floats, rule: Rule, round: Round, chance: Floats, context: Ints, at: tuple[int, int]) -> None:
+    """Adds to ``law`` [S, V^(kept+1)] what the rounds emit, with their ``chance``, that keep ``at`` = (path, kept)."""
+    path, kept = at
+    rows = np.flatnonzero(chance)
+    if not len(rows):
+        return
+    chosen = round.rows(rows)
+    following = rule.next_probs(chosen, np.full(len(rows), path), np.full(len(rows), kept))
     vocab = following.shape[1]
-    text = round.draft_tokens[:, path, :kept] @ (vocab ** np.arange(kept)[::-1]) if kept else np.zeros(rows, np.int64)
-    context = np.arange(rows) // (rows // len(law))
-    np.add.at(law.reshape(len(law), -1, vocab), (context, text), chance[:, None] * following)
+    text = chosen.draft_tokens[:, path, :kept] @ (vocab ** np.arange(kept)[::-1]).astype(np.int64)
+    np.add.at(law.reshape(len(law), -1, vocab), (context[rows], text), chance[rows, None] * following)
 
 
 def _reference(players: Players, numbers: Ints) -> Floats:

@@ -1,16 +1,33 @@
-"""How many tokens are drafted in each round."""
+"""How many tokens are drafted in each round, and in which shape.
+
+A member says how long a round's draft is; one that also has ``tree`` says which drafts share their beginnings.
+"""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from specexp.costs import Cost
+from specexp.errors import UserError
 from specexp.rounds import Ints
+from specexp.sequoia import best_tree
+from specexp.trees import MOST_PATHS, Tree, read_nodes
+from specexp.values import Range
 
 
 class Length(Protocol):
     def lengths(self, gamma: int, rows: int) -> Ints:
         """[B]: tokens to draft in each of ``rows`` rounds, at most ``gamma``."""
+        ...
+
+
+@runtime_checkable
+class Shaped(Protocol):
+    """A length that says which tree is drafted, in place of ``draft.paths`` paths side by side."""
+
+    def tree(self, gamma: int, cost: Cost) -> Tree:
+        """The tree of at most ``gamma`` levels."""
         ...
 
 
@@ -22,9 +39,58 @@ class Fixed:
         return np.full(rows, gamma)
 
 
+@dataclass(frozen=True)
+class TreeLength(Fixed):
+    """The same tree in every round, as far as level gamma. ``widths``: each node of level i has widths[i] children.
+    ``path``: a file with a line a node, the ranks that lead to it (``0``, ``0 1``; 0 is the child that is drawn
+    first), in place of the widths."""
+
+    widths: tuple[Any, ...] | None = (2, 2, 1, 1)
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.path is not None:
+            return
+        shown = f"length.widths={None if self.widths is None else list(self.widths)}"
+        if not self.widths or not all(isinstance(w, int) and not isinstance(w, bool) and w >= 1 for w in self.widths):
+            raise UserError(f"{shown}: must be a list of whole numbers >= 1, the children of a node of each level")
+        if np.prod(self.widths, dtype=float) > MOST_PATHS:
+            raise UserError(f"{shown}: makes {np.prod(self.widths, dtype=float):.0f} paths; take at most {MOST_PATHS}")
+
+    def tree(self, gamma: int, cost: Cost) -> Tree:
+        if self.path is not None:
+            return Tree.of_nodes(read_nodes(self.path), gamma)
+        return Tree.of_widths((self.widths or ())[:gamma], gamma)
+
+    def refuse_deeper(self, gamma: int, tree: Tree) -> None:
+        """Raises UserError where ``tree``, this one as far as ``gamma``, ends before."""
+        if tree.depth < gamma:
+            given = f"length.widths={list(self.widths or ())}" if self.path is None else f"length.path={self.path}"
+            raise UserError(f"gamma={gamma}: {given} is a tree of {tree.depth} levels; take gamma={tree.depth}")
+
+
+@dataclass(frozen=True)
+class Sequoia(Fixed):
+    """The tree with the best speedup under the run's cost model, of at most ``budget`` drafted tokens and gamma levels,
+    if the child of rank i is kept with the chance ``acceptance[i]`` once all elder ones were rejected or not, wherever
+    it stands (Chen et al. 2024, arXiv 2402.12374, section 4.1)."""
+
+    acceptance: tuple[Any, ...] = (0.6, 0.2, 0.1, 0.05)
+    budget: Annotated[int, Range(1, 4 * MOST_PATHS)] = 16
+
+    def __post_init__(self) -> None:
+        shown = f"length.acceptance={list(self.acceptance)}"
+        numbers = all(isinstance(a, int | float) and not isinstance(a, bool) and 0 <= a <= 1 for a in self.acceptance)
+        if not self.acceptance or not numbers or sum(self.acceptance) > 1 + 1e-9:
+            raise UserError(f"{shown}: must be a list of chances that add up to at most 1, the first child's first")
+
+    def tree(self, gamma: int, cost: Cost) -> Tree:
+        return best_tree(tuple(map(float, self.acceptance)), self.budget, gamma, cost)
+
+
 def curve_end(gamma: int, gamma_max: int | None) -> int:
     """How far the curves by gamma go: to ``gamma_max``, or without one to 16, or gamma where that is more."""
     return max(gamma, 16) if gamma_max is None else gamma_max
 
 
-LENGTHS = {"fixed": Fixed}
+LENGTHS = {"fixed": Fixed, "tree": TreeLength, "sequoia": Sequoia}

@@ -157,15 +157,14 @@ def operations(experiment: Experiment, tokens: Estimate) -> dict[str, Estimate]:
     gamma + 1) / (1 - alpha^(gamma+1)) under the closed form), where the cost model counts them."""
     if not isinstance(experiment.cost, CountsOperations) or tokens.value is None:
         return {}
-    drafted = experiment.gamma * experiment.players.pair.paths
-    step = experiment.cost.operations_of_step(drafted, drafted + 1)
+    step = experiment.cost.operations_of_step(experiment.work(experiment.gamma))
     low, high = (None if bound is None else step / bound for bound in (tokens.high, tokens.low))
     return {"operations_factor": Estimate(step / tokens.value, low, high)}
 
 
 def speed(experiment: Experiment, gamma: int) -> float:
     """Speedup for each token a step at this draft length."""
-    return speedup(1.0, experiment.cost, gamma, experiment.players.pair.paths)
+    return speedup(1.0, experiment.cost, experiment.work(gamma))
 
 
 def best_gamma(experiment: Experiment, curve: Curve) -> tuple[int, Estimate]:

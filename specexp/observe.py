@@ -111,7 +111,7 @@ def _observe_requests(players: Players, steps: Iterator[Step], gamma: int, plan:
 def fresh_units(players: Players, step: Step, reach: int) -> Floats:
     """[B, columns + 3]: one step of each row where contexts are fresh; then sum_x min(p, q) in its first context, 1,
     and the rule's own acceptance, averaged over its contexts."""
-    overlap = np.minimum(step.round.target_probs[:, 0, 0], step.round.draft_probs[:, 0, 0]).sum(-1)
+    overlap = np.minimum(step.round.target_probs[:, 0, 0], step.draft_laws[:, 0, 0]).sum(-1)
     if isinstance(players.rule, Local):
         rates = acceptance(players.rule, step)
         survive, rate = survival_by_context(rates, reach), rates.mean(1)
@@ -155,7 +155,7 @@ def acceptance(rule: Local, step: Step) -> Floats:
 
 
 def _ranked(players: Players, step: Step) -> RankedSums:
-    reference, draft = players.rule.reference(step.round), step.round.draft_probs
+    reference, draft = players.rule.reference(step.round), step.draft_laws
     if reference.shape[1] == 1:
         return ranked_sums(reference[:, 0], draft[:, 0], step.tokens, step.round.lengths)
     rows = np.arange(len(step.path))

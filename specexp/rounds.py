@@ -8,7 +8,7 @@ Axes, named once: B rounds side by side · K draft paths · G drafted tokens (ga
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,8 @@ class Round:
     ``draft_probs[b, k, g]`` is the law that ``draft_tokens[b, k, g]`` was DRAWN from, given its path and the
     sibling draws before it (one-hot for a deterministic draft); its last entry is q after the last draft.
     ``target_probs[b, k, g]`` is p(.|path so far). ``owner[b, k, g]`` is the lowest path that shares this draw: equal
-    tokens with different owners are separate draws. Rows may be broadcast views (stride 0); nobody writes into them.
+    tokens with different owners are separate draws, and -1 means that the path has ended before. Rows may be broadcast
+    views (stride 0); nobody writes into them.
     """
 
     draft_tokens: Ints  # [B, K, G]
@@ -47,6 +48,17 @@ class Round:
     def vocab(self) -> int:
         return self.target_probs.shape[-1]
 
+    def rows(self, which: slice | Ints | Booleans) -> "Round":
+        """The rounds of some rows alone."""
+        return Round(
+            self.draft_tokens[which],
+            self.draft_probs[which],
+            self.target_probs[which],
+            self.owner[which],
+            self.lengths[which],
+            None if self.noise is None else self.noise[which],
+        )
+
     def cut(self, length: int) -> "Round":
         """The same round with the drafts after ``length`` positions never made."""
         return Round(
@@ -57,6 +69,15 @@ class Round:
             np.minimum(self.lengths, length),
             None if self.noise is None else self.noise[:, : length + 1],
         )
+
+
+class Work(NamedTuple):
+    """What a step does: ``drafted`` tokens on ``levels`` levels (of one path: as many), of which all, and the position
+    after them, are ``verified`` in one pass: every drafted token of every path, once where paths share it."""
+
+    levels: int
+    drafted: int
+    verified: int
 
 
 class Rule(Protocol):

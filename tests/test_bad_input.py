@@ -48,7 +48,7 @@ MEMBERS_AND_KEYS = [
     ("gama=3", "gama=3: there is no key 'gama'; did you mean gamma?"),
     ("sigma=0.5", "sigma=0.5: there is no key 'sigma'; did you mean draft.sigma?"),
     ("draf=noise", "did you mean draft?"),
-    ("draft.alpha=0.5", "draft.alpha=0.5: draft=noise has no key 'alpha'; it has paths, sigma"),
+    ("draft.alpha=0.5", "draft.alpha=0.5: draft=noise has no key 'alpha'; it has greedy, paths, replacement, sigma"),
     ("draft.sigm=0.5", "did you mean draft.sigma?"),
     ("rule.lenience=0.5", "rule=token has no key 'lenience'; it has none"),
     ("foo.bar=1", "foo.bar=1: there is no foo"),

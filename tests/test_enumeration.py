@@ -132,7 +132,7 @@ def test_stream_law_is_the_loop_over_steps(name, rule):
 def test_laws_are_laws(rule, item):
     """Given any draft of any length up to gamma, how many are kept is a law, and so is what follows."""
     pair, gamma = table_pair(*item), max(GAMMAS)
-    round, _ = every_round(pair, contexts_of(pair, 1000), gamma)
+    round, *_ = every_round(Players(pair, rule, Fixed()), contexts_of(pair, 1000), gamma)
     for length in GAMMAS:
         shorter = replace(round, lengths=np.full(len(round.lengths), length))
         stop = rule.stop_probs(shorter)
@@ -363,7 +363,7 @@ def test_two_independent_tries_are_seen():
 def test_too_many_outcomes_are_not_summed():
     p, q, memory = WORLDS["drawn V=3 memory=1"]
     game = players(Token(), p, q, memory)
-    assert outcomes(game.pair, 2) == 3**4
+    assert outcomes(game, 2) == 3**4
     assert enumerate_steps(game, 2, most=3**4) is not None
     assert enumerate_steps(game, 2, most=3**4 - 1) is None
 

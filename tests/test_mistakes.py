@@ -239,7 +239,7 @@ def one_step(rule, p, q, drafted, verifies):
     rows = len(verifies)
 
     class Always(Pair):
-        def propose(self, state, uniforms):
+        def propose(self, state, uniforms, tree):
             tokens = np.full(uniforms.shape, drafted)
             return tokens, self.draft_laws(state, tokens)
 
@@ -263,7 +263,7 @@ def test_a_drafted_token_of_no_chance_is_an_error():
     laws = np.full((3, 1, 3, 2), 0.5)
     laws[2, 0, 1] = [1, 0]
     with pytest.raises(NotALaw, match=r"^position 1: token 1 ") as error:
-        refuse_undraftable(np.array([[[0, 0]], [[1, 1]], [[1, 1]]]), laws)
+        refuse_undraftable(np.array([[[0, 0]], [[1, 1]], [[1, 1]]]), laws, np.zeros((3, 1, 2), int))
     assert error.value.row == 2
 
 

@@ -13,6 +13,7 @@ from specexp.models.derived import OTHERS, Alpha, Noise, WindowDerived, derived
 from specexp.models.random import RandomTarget
 from specexp.models.table import Table, context_numbers, contexts, random_rows, softmax
 from specexp.sampling import keyed_normals, streams
+from specexp.trees import Tree
 
 FALSE_ALARM = 1e-6
 PAIRS = [(target, draft) for draft in build.DRAFTS for target in build.TARGETS if build.goes_with(draft, target)]
@@ -92,7 +93,7 @@ def test_proposals_follow_the_drafts_own_path(target, draft, small_text):
     pair = pair_of(target, draft, small_text, draft__paths=1)
     rng = np.random.default_rng(4)
     state, uniforms = pair.start(pair.first_prompts(50, rng), streams(0)), rng.random((50, 1, 4))
-    tokens, laws = pair.propose(state, uniforms)
+    tokens, laws = pair.propose(state, uniforms, Tree.of_paths(1, 4))
     assert (laws == pair.draft_laws(state, tokens)).all()
     below = np.where(np.arange(pair.vocab) < tokens[..., None], laws[:, :, :-1], 0).sum(-1)
     own = np.take_along_axis(laws[:, :, :-1], tokens[..., None], -1)[..., 0]

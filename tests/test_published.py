@@ -45,7 +45,7 @@ def enumerated(rule, item, gamma):
 def rounds(item, gamma):
     """Every draft of every context, its chance, and the drawn prefix's chances under q and p, [rows, G+1]."""
     pair = table_pair(*item)
-    round, weight = every_round(pair, contexts_of(pair, 1000), gamma)
+    round, weight, _ = every_round(players(Token(), *item), contexts_of(pair, 1000), gamma)
     one = np.ones((len(weight), 1))
     tokens = round.draft_tokens[:, 0, :, None]
     q, p = (
@@ -77,14 +77,15 @@ def test_token_block_and_ideal_prefix_by_prefix(item):
     and equal to Q(x) p_i for block."""
     gamma = 3
     round, weight, q, p = rounds(item, gamma)
-    vocab = item[0].shape[1]
+    contexts = np.unique(round.target_probs[:, 0, 0], axis=0, return_inverse=True)[1]
     for i in range(1, gamma + 1):
-        by_prefix = (-1, vocab ** (gamma - i))
+        prefixes = np.column_stack([contexts, round.draft_tokens[:, 0, :i]])
+        _, first, prefix = np.unique(prefixes, axis=0, return_index=True, return_inverse=True)
         kept = {}
         for rule in (Token(), Block()):
             at_least = rule.stop_probs(round)[:, 0, i:].sum(1)
-            kept[rule] = (weight * at_least).reshape(by_prefix).sum(1)
-        prefix_q, prefix_p, chance = (v[:, i].reshape(by_prefix)[:, 0] for v in (q, p, Block().at_least(round)))
+            kept[rule] = np.bincount(prefix.ravel(), weight * at_least)
+        prefix_q, prefix_p, chance = (v[first, i] for v in (q, p, Block().at_least(round)))
         assert (kept[Token()] <= kept[Block()] + ROUNDING).all()
         assert (kept[Block()] <= np.minimum(prefix_p, prefix_q) + ROUNDING).all()
         assert kept[Block()] == pytest.approx(prefix_q * chance, abs=ROUNDING)

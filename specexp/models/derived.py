@@ -16,6 +16,7 @@ from specexp.models.table import Table, contexts, softmax
 from specexp.models.window import WindowModel
 from specexp.rounds import Floats, Ints, RandomStreams
 from specexp.sampling import keyed_normals
+from specexp.siblings import Scheme
 from specexp.values import OneOf, Range
 
 LOUD = 30.0  # noise of a larger sigma is added to logarithms, for its exponential may overflow
@@ -32,11 +33,10 @@ class Derivation(Protocol):
 
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(Scheme):
     """log q = log p + N(0, sigma^2), renormalised (the notebook's draft). A token that p excludes stays excluded."""
 
     sigma: Annotated[float, Range(0, 1000)] = 0.3
-    paths: Annotated[int, Range(1)] = 1
 
     def derive(self, p: Floats, normals: Callable[[], Floats]) -> Floats:
         noise = self.sigma * normals()
@@ -49,14 +49,13 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Alpha:
+class Alpha(Scheme):
     """q = (1 - w) p + w other with w = (1 - alpha) / TV(p, other): then sum_x min(p, q) = 1 - w TV(p, other) is alpha
     exactly, in every context. ``other``: "least", all mass on the target's least likely token (reaches every alpha
     above min p); "reversed", the target's probabilities handed out in reverse rank; "uniform"."""
 
     alpha: Annotated[float, Range(0, 1)] = 0.7
     other: Annotated[str, OneOf(("least", "reversed", "uniform"))] = "least"
-    paths: Annotated[int, Range(1)] = 1
 
     def derive(self, p: Floats, normals: Callable[[], Floats]) -> Floats:
         other = OTHERS[self.other](p)

@@ -9,6 +9,7 @@ from specexp.errors import UserError
 from specexp.models.text import TextTarget
 from specexp.models.window import WindowModel
 from specexp.rounds import Booleans, Floats, Ints
+from specexp.siblings import Scheme
 from specexp.values import Range
 
 
@@ -40,14 +41,13 @@ def _latest(window: Ints, length: int) -> tuple[Booleans, Ints]:
 
 
 @dataclass(frozen=True)
-class LookupDraft:
+class LookupDraft(Scheme):
     """Prompt lookup (Saxena 2023; n-gram speculation in the engines) over the last ``history`` tokens of the text: a
     one-hot draft that costs next to nothing (``cost.draft_ms=0``). Looked up again at each drafted token, so its law
     depends on the text so far alone, not on where a step began."""
 
     longest: Annotated[int, Range(1)] = 3
     history: Annotated[int, Range(2, 4096)] = 128
-    paths: Annotated[int, Range(1)] = 1
 
     def model(self, target: TextTarget, vocab: int, seed: int) -> Lookup:
         held_out = len(target.corpus().held_out)

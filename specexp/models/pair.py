@@ -1,13 +1,16 @@
 """A target and a draft over one vocabulary, walking the same streams."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 
 from specexp.models.table import contexts
 from specexp.rounds import Floats, Ints, Model, RandomStreams, State
-from specexp.sampling import NotALaw, draw, refuse_no_law
+from specexp.sampling import NotALaw, refuse_no_law
+from specexp.siblings import Siblings, draw_level, draw_levels, independent
+from specexp.trees import Tree
 
 PairState = tuple[State, State]
 Prompts = Callable[[int, int, np.random.Generator], Ints]  # (streams, n, rng) -> [streams, n] tokens
@@ -16,13 +19,15 @@ Prompts = Callable[[int, int, np.random.Generator], Ints]  # (streams, n, rng) -
 @dataclass(frozen=True)
 class Pair:
     """``shared``: the draft is derived from the target and reads the target's state. ``prompts`` says where streams
-    begin; it plays no part where contexts are fresh."""
+    begin; it plays no part where contexts are fresh. ``paths`` are drafted in a step, unless the draft length says
+    which tree; ``siblings`` is how the children of a node are drawn."""
 
     target: Model
     draft: Model
     shared: bool
     prompts: Prompts
     paths: int = 1
+    siblings: Siblings = independent
 
     @property
     def vocab(self) -> int:
@@ -64,28 +69,30 @@ class Pair:
         nothing = np.zeros((rows, 1, 0), dtype=np.int64)
         return self.target_laws(state, nothing)[:, 0, 0], self.draft_laws(state, nothing)[:, 0, 0]
 
-    def propose(self, state: PairState, uniforms: Floats) -> tuple[Ints, Floats]:
-        """Drafts [B, K, G] drawn token by token with ``uniforms`` [B, K, G], and the laws [B, K, G+1, V] that they
-        were drawn from, with the law after the last one. Raises NotALaw where one of them is none."""
-        if not self.persistent:  # laws ignore tokens: all positions are drawn at once
+    def propose(self, state: PairState, uniforms: Floats, tree: Tree) -> tuple[Ints, Floats]:
+        """Drafts [B, K, G] of the ``tree``, drawn with ``uniforms`` [B, K, G], and the drafter's own laws
+        [B, K, G+1, V] along each path, the last one after its end. Raises NotALaw where one of them is none."""
+        if not self.persistent:  # laws ignore tokens: all levels are known at once
             laws = self.draft_laws(state, np.zeros(uniforms.shape, dtype=np.int64))
             refuse_no_law("draft", laws)
-            return draw(laws[:, :, :-1], uniforms), laws
+            return draw_levels(laws, uniforms, tree, self.siblings), laws
         tokens = np.zeros((*uniforms.shape[:2], 0), dtype=np.int64)
-        by_position = [self.draft.law(state[1], tokens)]
-        for i in range(uniforms.shape[2]):
-            drafted = _drafted(by_position[-1], uniforms[..., i], i)
+        by_level = [self.draft.law(state[1], tokens)]
+        for level in range(uniforms.shape[2]):
+            with _of_position(level):
+                drafted = draw_level(by_level[-1], uniforms[..., level], tree, level, self.siblings)
             tokens = np.concatenate([tokens, drafted[..., None]], axis=-1)
-            by_position.append(self.draft.law(state[1], tokens))
-        laws = np.stack(by_position, axis=2)
+            by_level.append(self.draft.law(state[1], tokens))
+        laws = np.stack(by_level, axis=2)
         refuse_no_law("draft", laws)
         return tokens, laws
 
 
-def _drafted(law: Floats, uniforms: Floats, position: int) -> Ints:
-    """Tokens drawn from the draft's ``law``; NotALaw names the position."""
+@contextmanager
+def _of_position(position: int) -> Iterator[None]:
+    """Says of a law that is none where in the draft it stands."""
     try:
-        return draw(law, uniforms)
+        yield
     except NotALaw as error:
         raise NotALaw(error.row, f"position {position}: the draft's law is {error}") from error
 

@@ -7,16 +7,16 @@ from typing import Annotated
 import numpy as np
 
 from specexp.rounds import Floats
+from specexp.siblings import Scheme
 from specexp.values import Range
 
 
 @dataclass(frozen=True)
-class Temperature:
+class Temperature(Scheme):
     """q proportional to p^(1/T), p at temperature T; T = 0 is the limit, all mass on the most likely token (shared by
     equals): a one-hot draft."""
 
     temperature: Annotated[float, Range(0)] = 0.5
-    paths: Annotated[int, Range(1)] = 1
 
     def derive(self, p: Floats, normals: Callable[[], Floats]) -> Floats:
         with np.errstate(divide="ignore", over="ignore", under="ignore"):
@@ -25,13 +25,12 @@ class Temperature:
 
 
 @dataclass(frozen=True)
-class Truncated:
+class Truncated(Scheme):
     """q is p on its ``top_k`` most likely tokens (null: all), of those on the fewest that hold the part ``top_p`` of
     their mass, renormalised; of equals the lowest token counts first. Where p has more, no draft can reach it."""
 
     top_k: Annotated[int, Range(1)] | None = None
     top_p: Annotated[float, Range(0, 1)] = 0.9
-    paths: Annotated[int, Range(1)] = 1
 
     def derive(self, p: Floats, normals: Callable[[], Floats]) -> Floats:
         order = np.argsort(-p, axis=-1, kind="stable")

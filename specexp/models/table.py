@@ -12,6 +12,7 @@ from specexp.errors import UserError
 from specexp.models.window import WindowModel
 from specexp.rounds import Floats, Ints
 from specexp.sampling import generator
+from specexp.siblings import Scheme
 from specexp.values import Range
 
 SUM_TOLERANCE = 1e-5  # of a probability vector written with six digits: .333333 three times is meant as a third
@@ -66,11 +67,10 @@ class FixedTarget:
 
 
 @dataclass(frozen=True)
-class FixedDraft:
+class FixedDraft(Scheme):
     """One distribution of its own, written in the config."""
 
     probs: tuple[Any, ...] = (0.1, 0.2, 0.3, 0.4)
-    paths: Annotated[int, Range(1)] = 1
 
     def model(self, target: object, vocab: int, seed: int) -> Table:
         return Table(probabilities("draft.probs", self.probs, vocab)[None], memory=0)
@@ -90,11 +90,10 @@ class BigramTarget:
 
 
 @dataclass(frozen=True)
-class BigramDraft:
+class BigramDraft(Scheme):
     """A matrix of its own, written in the config or drawn from the seed."""
 
     matrix: tuple[Any, ...] | None = None
-    paths: Annotated[int, Range(1)] = 1
 
     def model(self, target: object, vocab: int, seed: int) -> Table:
         if self.matrix is None:

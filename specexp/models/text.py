@@ -8,6 +8,7 @@ import numpy as np
 from specexp.models import corpus
 from specexp.models.ngram import HIGHEST_ORDER, SMOOTHINGS, Ngram, fitted
 from specexp.rounds import Ints
+from specexp.siblings import Scheme
 from specexp.values import OneOf, Range
 
 Order = Annotated[int, Range(1, HIGHEST_ORDER)]
@@ -38,12 +39,11 @@ class TextTarget:
 
 
 @dataclass(frozen=True)
-class TextDraft:
+class TextDraft(Scheme):
     """An n-gram model of its own order, fitted on the target's text."""
 
     order: Order = 3
     smoothing: Smoothed = "kneser_ney"
-    paths: Annotated[int, Range(1)] = 1
 
     def model(self, target: TextTarget, vocab: int, seed: int) -> Ngram:
         return fitted(target.corpus(), self.order, self.smoothing, "draft")

@@ -7,9 +7,12 @@ from specexp.rules.cascade import Cascade
 from specexp.rules.gumbel import Gumbel
 from specexp.rules.match import ExactMatch
 from specexp.rules.relaxed import Relaxed
+from specexp.rules.several import KSequential, Naive, Recursive
 from specexp.rules.single import Greedy, Lenient, Token
 from specexp.rules.synthetic import Synthetic
 from specexp.rules.threshold import Threshold
+from specexp.rules.transport import Transport
+from specexp.rules.traversal import Traversal
 from specexp.rules.typical import Typical
 from specexp.rules.wrong import Wrong
 
@@ -25,5 +28,10 @@ RULES: dict[str, Any] = {
     "relaxed": Relaxed,
     "threshold": Threshold,
     "synthetic": Synthetic,
+    "recursive": Recursive,
+    "k_sequential": KSequential,
+    "transport": Transport,
+    "naive": Naive,
+    "traversal": Traversal,
     "wrong": Wrong,
 }

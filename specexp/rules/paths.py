@@ -1,0 +1,122 @@
+"""Rules for several drafts that decide position by position: written for one position, lifted over paths here.
+
+At a position a few draws compete, each for the place of the next token: the next tokens of all paths whose tokens so
+far are the ones that were kept. One of them is kept, or none is and another token is emitted. Whatever path a kept
+token came from, every path that has it goes on.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from specexp.rounds import Booleans, Floats, Ints, Round
+from specexp.trees import MOST_PATHS
+
+
+@dataclass(frozen=True)
+class Draws:
+    """N positions of a round, each at ``level`` [N] of ``path`` [N] in ``row`` [N], and what was drawn there."""
+
+    round: Round
+    row: Ints
+    path: Ints
+    level: Ints
+    drawn: Booleans  # [N, K]: the next token of path k is one of the draws (of paths that share it, the lowest)
+
+    @property
+    def p(self) -> Floats:
+        """[N, V]: the target's law."""
+        return self.round.target_probs[self.row, self.path, self.level]
+
+    @property
+    def q(self) -> Floats:
+        """[N, V]: the law of each draw, where they are independent."""
+        return self.round.draft_probs[self.row, self.path, self.level]
+
+    @cached_property
+    def count(self) -> Ints:
+        """[N]: how many draws compete."""
+        return self.drawn.sum(-1)
+
+    @cached_property
+    def tokens(self) -> Ints:
+        """[N, K]: the token of each draw; 0 where there is none."""
+        tokens = self.round.draft_tokens
+        if not tokens.shape[2]:
+            return np.zeros(self.drawn.shape, dtype=np.int64)
+        return np.where(self.drawn, tokens[self.row, :, np.minimum(self.level, tokens.shape[2] - 1)], 0)
+
+    def law(self, which: Ints, draw: Ints) -> Floats:
+        """[n, V]: the law that ``draw`` [n] of positions ``which`` [n] was drawn from."""
+        return self.round.draft_probs[self.row[which], draw, self.level[which]]
+
+    def of(self, laws: Floats) -> Floats:
+        """[N, K]: each draw's chance by ``laws`` [N, V]."""
+        return np.take_along_axis(laws, self.tokens, -1)
+
+
+class PathRule(ABC):
+    """One position, lifted over paths."""
+
+    lossless: ClassVar[bool] = True
+    prefix_stable: ClassVar[bool] = True  # what comes later in the drafts plays no part
+    independent: ClassVar[bool] = False  # takes the draws of one position as independent, from one law
+    max_paths: ClassVar[int] = MOST_PATHS
+
+    @abstractmethod
+    def chances(self, draws: Draws) -> Floats:
+        """[N, K]: the chance that this very draw is kept, given them all; 0 where nothing was drawn."""
+
+    @abstractmethod
+    def replacement(self, draws: Draws) -> Floats:
+        """[N, V]: law of the token emitted where no draw is kept; p where there was none."""
+
+    def reference(self, round: Round) -> Floats:
+        """[B, K, G+1, V]: the law that the emitted stream should have."""
+        return round.target_probs
+
+    def stop_probs(self, round: Round) -> Floats:
+        """[B, K, G+1]: P(just the first n tokens of path k are kept), of paths that share them for the lowest."""
+        rows, paths, gamma = round.draft_tokens.shape
+        stop, group = np.zeros((rows, paths, gamma + 1)), np.zeros((rows, paths), dtype=np.int64)
+        reached = np.eye(1, paths).repeat(rows, axis=0)  # P(the tokens so far are kept), at their lowest path
+        for level in range(gamma):
+            row, path = np.nonzero(reached)
+            members = group[row] == path[:, None]
+            draws = Draws(round, row, path, np.full(len(row), level), members & separate(round, row, level))
+            kept = self.chances(draws) * reached[row, path, None]
+            stop[row, path, level] = np.maximum(reached[row, path] - kept.sum(-1), 0.0)
+            group = following_group(round, group, level)
+            reached = np.zeros((rows, paths))
+            at, draw = np.nonzero(kept)
+            np.add.at(reached, (row[at], group[row[at], draw]), kept[at, draw])
+        stop[:, :, gamma] = reached
+        return stop
+
+    def next_probs(self, round: Round, path: Ints, stop: Ints) -> Floats:
+        """[B, V]: what follows ``stop`` kept tokens of ``path``."""
+        row, gamma = np.arange(len(path)), round.drafted
+        same = np.ones((len(path), round.draft_tokens.shape[1]), dtype=bool)
+        for level in range(int(stop.max(initial=0))):
+            here = round.draft_tokens[:, :, level]
+            alike = (here == here[row, path][:, None]) & (round.owner[:, :, level] >= 0)
+            same &= alike | (level >= stop)[:, None]
+        drawn = same & separate(round, row, np.minimum(stop, gamma - 1)) & (stop < gamma)[:, None] if gamma else ~same
+        return self.replacement(Draws(round, row, path, stop, drawn))
+
+
+def separate(round: Round, row: Ints, level: Ints | int) -> Booleans:
+    """[N, K]: whether path k has a draw of its own at ``level``."""
+    paths = np.arange(round.owner.shape[1])
+    return (round.owner[row, :, level] == paths) & (np.broadcast_to(level, row.shape) < round.lengths[row])[:, None]
+
+
+def following_group(round: Round, group: Ints, level: int) -> Ints:
+    """[B, K]: the lowest path with the same tokens as path k up to ``level``, itself where it ended before; ``group``
+    is the same for the level before."""
+    tokens, goes_on = round.draft_tokens[:, :, level], round.owner[:, :, level] >= 0
+    key = np.where(goes_on, group * (1 + tokens.max(initial=0)) + tokens, -1 - np.arange(group.shape[1]))
+    return (key[:, :, None] == key[:, None, :]).argmax(-1)
