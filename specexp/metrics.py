@@ -14,6 +14,7 @@ from specexp.build import Experiment
 from specexp.closed_form import closed_form
 from specexp.costs import CountsOperations, speedup
 from specexp.curves import Curve, certain, replayed, scaled, tokens_by_gamma
+from specexp.drafted import Ceiling, first_position
 from specexp.models.ngram import Ngram, held_out_surprise
 from specexp.models.table import contexts
 from specexp.models.text import TextTarget
@@ -45,13 +46,16 @@ def measure(experiment: Experiment, progress: Progress | None = None) -> Result:
     """Runs the experiment and returns all that it can tell; ``progress(done, total)`` counts steps."""
     players, plan = experiment.players, experiment.plan
     prompts = start_prompts(experiment)
-    walked = observe(players, experiment.gamma, plan, experiment.gamma_max, prompts, progress)
+    ceiling = Ceiling(experiment)
+    walked = observe(players, experiment.gamma, plan, experiment.gamma_max, prompts, progress, ceiling.see)
     alone = text(players, plan) if players.pair.persistent else None
     again = replayed(experiment, alone)
     moments = all_moments(experiment, walked, alone, again)
     curve = tokens_by_gamma(experiment, moments, again, progress)
     estimates, metrics = single_numbers(experiment, moments, curve)
-    metrics |= distances(experiment, walked, alone) | surprises(experiment) | proofs(experiment)
+    first, amounts = first_position(experiment, moments, ceiling)
+    estimates |= first
+    metrics |= amounts | distances(experiment, walked, alone) | surprises(experiment) | proofs(experiment)
     for name, estimate in estimates.items():
         metrics |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
     ways = survivals(experiment, moments)

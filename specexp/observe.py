@@ -45,9 +45,11 @@ def observe(
     gamma_max: int,
     prompts: Ints | None = None,
     progress: Progress | None = None,
+    see: Callable[[Step], None] | None = None,
 ) -> Walked:
-    """Walks ``plan`` and sums it up; ``prompts`` as in ``engine.walk``; ``progress(steps done, steps in all)``."""
-    steps = _told(walk(players, gamma, plan, prompts), plan, progress)
+    """Walks ``plan`` and sums it up; ``prompts`` as in ``engine.walk``; ``progress(steps done, steps in all)``; what
+    ``see`` is shown are the steps as they are made."""
+    steps = _told(walk(players, gamma, plan, prompts), plan, progress, see)
     if players.pair.persistent:
         return _observe_requests(players, steps, gamma, plan)
     one_context = players.pair.target.constant and isinstance(players.rule, Local)  # its powers reach any position
@@ -69,9 +71,13 @@ def expected_tokens(players: Players, gamma: int, plan: Plan) -> Moments:
     return Moments.of(names, units) if by_request else sums
 
 
-def _told(steps: Iterator[Step], plan: Plan, progress: Progress | None) -> Iterator[Step]:
+def _told(
+    steps: Iterator[Step], plan: Plan, progress: Progress | None, see: Callable[[Step], None] | None
+) -> Iterator[Step]:
     done = 0
     for step in steps:
+        if see is not None:
+            see(step)
         yield step
         done += len(step.kept)
         if progress is not None:
