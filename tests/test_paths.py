@@ -65,9 +65,8 @@ def test_where_contexts_persist_what_is_expected_is_what_is_exact(rule):
 def test_the_optimum_of_fresh_contexts_is_that_of_every_set_of_tokens():
     run = experiment(rule="naive", target__vocab=5, draft__sigma=1.0, draft__paths=3, gamma=2, gamma_max=2, steps=300)
     steps = list(walk(run.players, run.gamma, run.plan))
-    p, q = (
-        np.concatenate(laws) for laws in zip(*((s.round.target_probs[:, 0, 0], s.draft_laws[:, 0, 0]) for s in steps))
-    )
+    p = np.concatenate([step.round.target_probs[:, 0, 0] for step in steps])
+    q = np.concatenate([step.draft_laws[:, 0, 0] for step in steps])
     sets = np.array(list(product((0, 1), repeat=5)))
     best = 1 + (p @ sets.T - (q @ sets.T) ** 3).min(1)
     found = measure(run).metrics
