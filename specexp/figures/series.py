@@ -43,6 +43,8 @@ def line_keys(swept: Mapping[str, Sequence[Any]], axis: str | None) -> list[str]
 def written(value: object) -> str:
     """A swept value as it was typed."""
     as_number = number(value)
+    if isinstance(value, bool):
+        return str(value).lower()
     return ("null" if value is None else str(value)) if as_number is None else f"{as_number:.12g}"
 
 
@@ -92,14 +94,18 @@ def by_combination(rows: Sequence[Cell], keys: Sequence[str], metric: str) -> di
     return found
 
 
-def lines(rows: Sequence[Cell], swept: Mapping[str, Sequence[Any]], axis: str, metric: str) -> list[Line]:
-    """The sweep's lines for one metric, coloured by the first key and marked by the others."""
-    keys = line_keys(swept, axis)
+def lines(
+    rows: Sequence[Cell], swept: Mapping[str, Sequence[Any]], axis: str, metric: str, along: Sequence[str] = ()
+) -> list[Line]:
+    """The sweep's lines for one metric, coloured by the first key and marked by the others; the points of one line may
+    differ in the keys ``along`` it."""
+    keys = [key for key in line_keys(swept, axis) if key not in along]
     curves: dict[tuple[str, ...], list[Sequence[float | None]]] = defaultdict(list)
     seeds: dict[tuple[str, ...], list[tuple[float, float]]] = defaultdict(list)
-    for (*names, x), values in by_combination(rows, [*keys, axis], metric).items():
-        curves[tuple(names)].append((number(x), *over_replicates(values)))
-        seeds[tuple(names)] += [(float(x), value) for value, _, _ in values if len(values) > 1]
+    for names, values in by_combination(rows, [*keys, *along, axis], metric).items():
+        line, x = names[: len(keys)], float(names[-1])
+        curves[line].append((x, *over_replicates(values)))
+        seeds[line] += [(x, value) for value, _, _ in values if len(values) > 1]
     firsts = list(dict.fromkeys(names[:1] for names in curves))
     others = list(dict.fromkeys(names[1:] for names in curves))
     return [

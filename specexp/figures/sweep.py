@@ -11,6 +11,7 @@ from matplotlib.ticker import PercentFormatter
 
 from specexp.figures.best import is_over_rules, mark_best_bar, mark_best_point
 from specexp.figures.lossless import lossless_figure, without_test
+from specexp.figures.paths import drafts_figures
 from specexp.figures.points import (
     draw_plain_decoding,
     draw_points,
@@ -45,6 +46,7 @@ from specexp.figures.style import (
     write_note,
 )
 from specexp.figures.ticks import label_axis
+from specexp.figures.vectors import by_coordinate
 
 METRICS = {"tokens_per_step": "tokens per step{}", "speedup": "speedup{} (×)"}  # {}: how it is known
 FINDINGS = {"closed_form_error": "relative error of the closed form"}
@@ -78,7 +80,8 @@ def draw_sweep(
     done = [row for row in rows if row.get("status") == "done"]
     if not (formats and swept and done):
         return []
-    sweep = Sweep(done, swept, what_was_swept(rows, done, swept, fixed), number(fixed.get("gamma")))
+    note = what_was_swept(rows, done, swept, fixed)
+    sweep = Sweep(*by_coordinate(done, swept), note, number(fixed.get("gamma")))
     written_paths: list[Path] = []
     with house_style():
         for name, figure, note in figures(sweep):
@@ -94,6 +97,7 @@ def figures(sweep: Sweep) -> Iterator[tuple[str, Figure, list[str]]]:
         figure = comparison(sweep, metric)
         if figure is not None:
             yield metric, figure, sweep.note
+    yield from drafts_figures(sweep.rows, sweep.swept, sweep.note)
     if is_over_rules(sweep.swept):
         figure = lossless_figure(sweep.rows, list(sweep.swept))
         if figure is not None:
