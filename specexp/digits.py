@@ -15,6 +15,7 @@ from specexp.store.replicates import summary
 Metrics = Mapping[str, Any]
 Row = tuple[str, str, str, str]
 WORK = {"operations": "operations_factor"}  # of the cost models that count it
+FIRST = {"first kept": "acceptance_first", "optimum": "acceptance_optimum"}  # of several drafts
 NARROW = 1e-9  # an interval narrower than this part of its number is none
 
 
@@ -74,6 +75,7 @@ def run_rows(metrics: Metrics, gamma_max: int, lossy: bool) -> list[Row]:
     """
     rows = [
         _row(metrics, "alpha", "alpha"),
+        *_first_of_several(metrics),
         *(_row(metrics, "tokens/step", key, way) for way, key in TOKENS_PER_STEP.items()),
         _row(metrics, "closed form", "tokens_per_step_closed_form", _closed_form(metrics)),
         _row(metrics, "speedup", "speedup", str(metrics.get("speedup_source") or "")),
@@ -90,6 +92,12 @@ def run_rows(metrics: Metrics, gamma_max: int, lossy: bool) -> list[Row]:
 
 def _row(metrics: Metrics, name: str, key: str, remark: str = "") -> Row:
     return name, value(metrics, key), interval(metrics, key), remark
+
+
+def _first_of_several(metrics: Metrics) -> list[Row]:
+    """How often a draft of the first position is kept, where independent ones have an optimum."""
+    most = _with_interval(metrics, "acceptance_optimum")
+    return [_row(metrics, "first kept", "acceptance_first", f"optimum {most}")] if most else []
 
 
 def _closed_form(metrics: Metrics) -> str:
@@ -138,28 +146,33 @@ def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False
     """(header, rows): the swept keys, the status, the numbers one compares; ``lossy`` judges a rule by its name.
     Below the cells a row for each combination that several seeds replicate: its means, with intervals over seeds.
 
-    ``narrow``: tokens/step only the best of the ways to know them, an interval below its number.
+    ``narrow``: tokens/step only the best of the ways to know them, an interval below its number, and beside the
+    acceptance of several drafts neither alpha nor TV/floor.
     """
     rule = sweep.content["fixed"].get("rule.name")
     ways = [(way, key) for way, key in TOKENS_PER_STEP.items() if _any(sweep, key)][: 1 if narrow else None]
+    drafts = FIRST if _any(sweep, FIRST["optimum"]) or "draft.paths" in sweep.swept else {}
     columns: dict[str, Callable[[Metrics], str]] = {
         **{key: partial(_plain, key=key) for key in sweep.swept},
         "status": lambda row: str(row["status"]),
-        "alpha": partial(value, key="alpha"),
+        **({} if narrow and drafts else {"alpha": partial(value, key="alpha")}),
+        **{name: partial(value, key=key) for name, key in drafts.items()},
         **{f"tokens/step {way}": partial(_with_interval, key=key) for way, key in ways},
-        "closed form": lambda row: percent(row.get("closed_form_error")),
+        **({"closed form": _error} if _any(sweep, "closed_form_error") else {}),
         **{name: partial(_with_interval, key=key) for name, key in WORK.items() if _any(sweep, key)},
         "speedup": partial(_with_interval, key="speedup"),
         "best gamma": partial(_best_of_cell, fixed=sweep.content["fixed"]),
         **({"exact bias": lambda row: _bias(row, "tv_exact")[0]} if _any(sweep, "tv_exact") else {}),
-        "TV/floor": _ratio,
+        **({} if narrow and drafts else {"TV/floor": _ratio}),
         "p-value": lambda row: _lossless(row, lossy(row.get("rule", rule))),
     }
     means = [mean | {"seed": f"{mean['seeds']} seeds", "status": "mean"} for mean in summary(sweep.swept, sweep.rows)]
     rows = [[show(row) for show in columns.values()] for row in [*sweep.rows, *means]]
     if not narrow:
         return list(columns), rows
-    return [name.replace(" ", "\n") for name in columns], [[cell.replace(" [", "\n[") for cell in row] for row in rows]
+    return [name.replace(" ", "\n").replace(".", ".\n") for name in columns], [
+        [cell.replace(" [", "\n[") for cell in row] for row in rows
+    ]
 
 
 def _best_of_cell(row: Metrics, fixed: Metrics) -> str:
@@ -182,8 +195,15 @@ def _with_interval(row: Metrics, key: str) -> str:
     return f"{value(row, key)} {interval(row, key)}".strip()
 
 
+def _error(row: Metrics) -> str:
+    return percent(row.get("closed_form_error"))
+
+
 def _plain(row: Metrics, key: str) -> str:
-    return "" if row.get(key) is None else str(row[key])
+    typed = row.get(key)
+    if isinstance(typed, list) and all(isinstance(part, float | int) for part in typed):
+        return f"[{', '.join(f'{part:.4g}' for part in typed)}]"
+    return "" if typed is None else str(typed).lower() if isinstance(typed, bool) else str(typed)
 
 
 def _ratio(row: Metrics) -> str:
