@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from specexp.rounds import Booleans, Floats, Ints, Round
+from specexp.rules.single import excess, ratio
 from specexp.trees import MOST_PATHS
 
 
@@ -25,6 +26,10 @@ class Draws:
     path: Ints
     level: Ints
     drawn: Booleans  # [N, K]: the next token of path k is one of the draws (of paths that share it, the lowest)
+
+    def at(self, which: Ints) -> "Draws":
+        """Some of the positions alone."""
+        return Draws(self.round, self.row[which], self.path[which], self.level[which], self.drawn[which])
 
     @property
     def p(self) -> Floats:
@@ -42,6 +47,13 @@ class Draws:
         return self.drawn.sum(-1)
 
     @cached_property
+    def order(self) -> Ints:
+        """[N, K]: the paths with those that have a draw first, in the order in which they were drawn."""
+        if self.drawn.all():
+            return np.broadcast_to(np.arange(self.drawn.shape[1]), self.drawn.shape)
+        return np.argsort(~self.drawn, axis=-1, kind="stable")
+
+    @cached_property
     def tokens(self) -> Ints:
         """[N, K]: the token of each draw; 0 where there is none."""
         tokens = self.round.draft_tokens
@@ -52,6 +64,12 @@ class Draws:
     def law(self, which: Ints, draw: Ints) -> Floats:
         """[n, V]: the law that ``draw`` [n] of positions ``which`` [n] was drawn from."""
         return self.round.draft_probs[self.row[which], draw, self.level[which]]
+
+    def ratio_of(self, draw: Ints) -> Floats:
+        """[N]: min(1, p/q) of the token of ``draw`` [N], q the law that it was drawn from."""
+        token = self.tokens[np.arange(len(draw)), draw]
+        p = self.round.target_probs[self.row, self.path, self.level, token]
+        return ratio(p, self.round.draft_probs[self.row, draw, self.level, token])
 
     def of(self, laws: Floats) -> Floats:
         """[N, K]: each draw's chance by ``laws`` [N, V]."""
@@ -64,6 +82,7 @@ class PathRule(ABC):
     lossless: ClassVar[bool] = True
     prefix_stable: ClassVar[bool] = True  # what comes later in the drafts plays no part
     independent: ClassVar[bool] = False  # takes the draws of one position as independent, from one law
+    token_alone: ClassVar[bool] = True  # with one draw it is the token rule
     max_paths: ClassVar[int] = MOST_PATHS
 
     @abstractmethod
@@ -87,7 +106,7 @@ class PathRule(ABC):
             row, path = np.nonzero(reached)
             members = group[row] == path[:, None]
             draws = Draws(round, row, path, np.full(len(row), level), members & separate(round, row, level))
-            kept = self.chances(draws) * reached[row, path, None]
+            kept = self._kept(draws) * reached[row, path, None]
             stop[row, path, level] = np.maximum(reached[row, path] - kept.sum(-1), 0.0)
             group = following_group(round, group, level)
             reached = np.zeros((rows, paths))
@@ -105,7 +124,26 @@ class PathRule(ABC):
             alike = (here == here[row, path][:, None]) & (round.owner[:, :, level] >= 0)
             same &= alike | (level >= stop)[:, None]
         drawn = same & separate(round, row, np.minimum(stop, gamma - 1)) & (stop < gamma)[:, None] if gamma else ~same
-        return self.replacement(Draws(round, row, path, stop, drawn))
+        return self._follows(Draws(round, row, path, stop, drawn))
+
+    def _kept(self, draws: Draws) -> Floats:
+        """[N, K]: ``chances``, without a look at the whole law where there is but one draw."""
+        if not self.token_alone:
+            return self.chances(draws)
+        kept = np.zeros(draws.drawn.shape)
+        alone, several = draws.at(np.flatnonzero(draws.count == 1)), np.flatnonzero(draws.count > 1)
+        kept[draws.count == 1] = alone.drawn * alone.ratio_of(alone.drawn.argmax(-1))[:, None]
+        kept[several] = self.chances(draws.at(several))
+        return kept
+
+    def _follows(self, draws: Draws) -> Floats:
+        """[N, V]: ``replacement``, by the token rule where there is but one draw, and p where there is none."""
+        if not self.token_alone:
+            return self.replacement(draws)
+        law, one, several = draws.p, np.flatnonzero(draws.count == 1), np.flatnonzero(draws.count > 1)
+        law[one] = excess(law[one], draws.law(one, draws.drawn[one].argmax(-1)))
+        law[several] = self.replacement(draws.at(several))
+        return law
 
 
 def separate(round: Round, row: Ints, level: Ints | int) -> Booleans:
