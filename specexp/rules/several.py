@@ -43,9 +43,9 @@ class Recursive(PathRule):
 
 @dataclass(frozen=True)
 class KSequential(PathRule):
-    """K-SEQ (Sun et al. 2023, SpecTr, arXiv 2310.15141): each of the n draws in turn is kept with min(1, p/(rho q)), where
-    1 - (1 - beta)^n = rho beta, beta = sum_x min(p/rho, q) and rho is from 1 to n. It keeps 1 - (1 - beta)^n, at least
-    1 - (1 - 1/n)^n of what any rule can. The draws must be independent, from one law."""
+    """K-SEQ (Sun et al. 2023, SpecTr, arXiv 2310.15141): each of the n draws in turn is kept with min(1, p/(rho q)),
+    where 1 - (1 - beta)^n = rho beta, beta = sum_x min(p/rho, q) and rho is from 1 to n. It keeps 1 - (1 - beta)^n, at
+    least 1 - (1 - 1/n)^n of what any rule can. The draws must be independent, from one law."""
 
     independent = True
 
