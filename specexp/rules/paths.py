@@ -14,6 +14,7 @@ import numpy as np
 
 from specexp.rounds import Booleans, Floats, Ints, Round
 from specexp.rules.single import excess, ratio
+from specexp.sampling import compact
 from specexp.trees import MOST_PATHS
 
 
@@ -65,12 +66,6 @@ class Draws:
         """[n, V]: the law that ``draw`` [n] of positions ``which`` [n] was drawn from."""
         return self.round.draft_probs[self.row[which], draw, self.level[which]]
 
-    def ratio_of(self, draw: Ints) -> Floats:
-        """[N]: min(1, p/q) of the token of ``draw`` [N], q the law that it was drawn from."""
-        token = self.tokens[np.arange(len(draw)), draw]
-        p = self.round.target_probs[self.row, self.path, self.level, token]
-        return ratio(p, self.round.draft_probs[self.row, draw, self.level, token])
-
     def of(self, laws: Floats) -> Floats:
         """[N, K]: each draw's chance by ``laws`` [N, V]."""
         return np.take_along_axis(laws, self.tokens, -1)
@@ -97,23 +92,37 @@ class PathRule(ABC):
         """[B, K, G+1, V]: the law that the emitted stream should have."""
         return round.target_probs
 
+    def alone(self, p: Floats, q: Floats) -> Floats:
+        """The chance to keep a draw that competes with no other, from the two chances of its token."""
+        return ratio(p, q)
+
     def stop_probs(self, round: Round) -> Floats:
         """[B, K, G+1]: P(just the first n tokens of path k are kept), of paths that share them for the lowest."""
         rows, paths, gamma = round.draft_tokens.shape
-        stop, group = np.zeros((rows, paths, gamma + 1)), np.zeros((rows, paths), dtype=np.int64)
+        stop, group, alone = np.zeros((rows, paths, gamma + 1)), np.zeros((rows, paths), np.int64), self._alone(round)
         reached = np.eye(1, paths).repeat(rows, axis=0)  # P(the tokens so far are kept), at their lowest path
         for level in range(gamma):
             row, path = np.nonzero(reached)
             members = group[row] == path[:, None]
+            several = members.sum(-1) > 1
+            add_chains(stop, alone, (row[~several], path[~several]), level, reached)
+            row, path, members = row[several], path[several], members[several]
             draws = Draws(round, row, path, np.full(len(row), level), members & separate(round, row, level))
-            kept = self._kept(draws) * reached[row, path, None]
+            kept = self._kept(draws, alone[row, :, level]) * reached[row, path, None]
             stop[row, path, level] = np.maximum(reached[row, path] - kept.sum(-1), 0.0)
             group = following_group(round, group, level)
             reached = np.zeros((rows, paths))
             at, draw = np.nonzero(kept)
             np.add.at(reached, (row[at], group[row[at], draw]), kept[at, draw])
-        stop[:, :, gamma] = reached
+        stop[:, :, gamma] += reached
         return stop
+
+    def _alone(self, round: Round) -> Floats:
+        """[B, K, G]: the chance to keep each draw if it competes with no other; 0 where nothing was drawn."""
+        tokens = round.draft_tokens[..., None]
+        p, q = (compact(laws[:, :, : round.drafted]) for laws in (round.target_probs, round.draft_probs))
+        chances = self.alone(*(np.take_along_axis(law, tokens, -1)[..., 0] for law in (p, q)))
+        return np.where((round.owner >= 0) & (np.arange(round.drafted) < round.lengths[:, None, None]), chances, 0.0)
 
     def next_probs(self, round: Round, path: Ints, stop: Ints) -> Floats:
         """[B, V]: what follows ``stop`` kept tokens of ``path``."""
@@ -126,13 +135,9 @@ class PathRule(ABC):
         drawn = same & separate(round, row, np.minimum(stop, gamma - 1)) & (stop < gamma)[:, None] if gamma else ~same
         return self._follows(Draws(round, row, path, stop, drawn))
 
-    def _kept(self, draws: Draws) -> Floats:
+    def _kept(self, draws: Draws, alone: Floats) -> Floats:
         """[N, K]: ``chances``, without a look at the whole law where there is but one draw."""
-        if not self.token_alone:
-            return self.chances(draws)
-        kept = np.zeros(draws.drawn.shape)
-        alone, several = draws.at(np.flatnonzero(draws.count == 1)), np.flatnonzero(draws.count > 1)
-        kept[draws.count == 1] = alone.drawn * alone.ratio_of(alone.drawn.argmax(-1))[:, None]
+        kept, several = draws.drawn * alone, np.flatnonzero(draws.count > 1)
         kept[several] = self.chances(draws.at(several))
         return kept
 
@@ -146,6 +151,15 @@ class PathRule(ABC):
         return law
 
 
+def add_chains(stop: Floats, alone: Floats, where: tuple[Ints, Ints], level: int, reached: Floats) -> None:
+    """Adds to ``stop`` [B, K, G+1] what comes of the paths ``where`` = (row, path), reached with the chances
+    ``reached`` [B, K] at ``level``, from where on they compete with no other."""
+    keep = np.where(np.arange(alone.shape[2]) < level, 1.0, alone[where])
+    one = np.ones((len(keep), 1))
+    survive = reached[where][:, None] * np.cumprod(np.concatenate([one, keep], axis=-1), axis=-1)
+    stop[where] += survive * (1 - np.concatenate([keep, 0 * one], axis=-1))
+
+
 def separate(round: Round, row: Ints, level: Ints | int) -> Booleans:
     """[N, K]: whether path k has a draw of its own at ``level``."""
     paths = np.arange(round.owner.shape[1])
@@ -156,5 +170,10 @@ def following_group(round: Round, group: Ints, level: int) -> Ints:
     """[B, K]: the lowest path with the same tokens as path k up to ``level``, itself where it ended before; ``group``
     is the same for the level before."""
     tokens, goes_on = round.draft_tokens[:, :, level], round.owner[:, :, level] >= 0
-    key = np.where(goes_on, group * (1 + tokens.max(initial=0)) + tokens, -1 - np.arange(group.shape[1]))
-    return (key[:, :, None] == key[:, None, :]).argmax(-1)
+    paths = group.shape[1]
+    key = np.where(goes_on, group * (1 + tokens.max(initial=0)) + tokens, -1 - np.arange(paths))
+    lowest = np.tile(np.arange(paths), (len(key), 1))
+    for path in range(paths):
+        for other in reversed(range(path)):
+            np.copyto(lowest[:, path], other, where=key[:, path] == key[:, other])
+    return lowest

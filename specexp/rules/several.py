@@ -89,6 +89,9 @@ class Naive(PathRule):
 
     token_alone = False
 
+    def alone(self, p: Floats, q: Floats) -> Floats:
+        return p
+
     def chances(self, draws: Draws) -> Floats:
         tokens = np.where(draws.drawn, draws.tokens, -1)
         again = np.tril(tokens[:, :, None] == tokens[:, None, :], -1).any(-1)  # only the first draw of a token counts
