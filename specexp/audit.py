@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from specexp.engine import Players
-from specexp.enumeration import Enumerated, enumerate_steps
+from specexp.enumeration import MOST_OUTCOMES, Enumerated, enumerate_steps
 from specexp.errors import UserError
 from specexp.models.pair import Pair, uniform_prompts
 from specexp.models.table import Table, random_rows
 from specexp.rounds import Floats
 from specexp.sampling import generator
-from specexp.siblings import Siblings, independent
+from specexp.siblings import independent
 from specexp.statistics.distance import ROUNDING
 
 VOCAB = 3
@@ -34,24 +34,36 @@ class Verdict:
 
 def audit(players: Players, gamma: int, seed: int) -> Verdict:
     """The verdict on ``players.rule`` at draft lengths 1 .. min(gamma, LONGEST), in bigram worlds drawn from ``seed``
-    and in ones with zeros, equal laws and one-hot laws. The shortest draft that shows a bias makes the example."""
-    worst = Verdict(0.0, "no bias in any world")
+    and in ones with zeros, equal laws and one-hot laws. The shortest draft that shows a bias makes the example.
+    UserError where a step drafts too much for every outcome to be summed."""
+    worst = Verdict(-1.0, "no world was small enough")
     for length in range(min(gamma, 1), min(gamma, LONGEST) + 1):
-        for name, pair in small_worlds(seed, players.pair.paths, players.pair.siblings):
+        for name, pair in small_worlds(players, length, seed):
             enumerated = enumerate_steps(replace(players, pair=pair), length)
             if enumerated is not None:
                 worst = max(worst, _verdict(enumerated, pair, length, name), key=lambda verdict: verdict.bias)
         if not worst.lossless:
             break
+    if worst.bias < 0:
+        drafts = len(players.tree(min(gamma, 1)).nodes)
+        raise UserError(f"audit=true: {drafts} drafts at one position make too many outcomes to sum; take fewer")
     return worst
 
 
-def small_worlds(seed: int, paths: int = 1, siblings: Siblings = independent) -> list[tuple[str, Pair]]:
-    """Named pairs over VOCAB tokens: random ones first, then the edges of what a law can be."""
-    rng = generator(seed, "target_matrix")
-    drawn = [(random_rows(VOCAB, VOCAB, rng), random_rows(VOCAB, VOCAB, rng)) for _ in range(WORLDS)]
-    one_hot, p = np.eye(VOCAB), drawn[0][0]
-    without_first = p * (np.arange(VOCAB) > 0)
+def vocabulary(players: Players, length: int) -> int:
+    """VOCAB; fewer tokens where drafts are many, more where all children of a node must be different."""
+    tree = players.tree(length)
+    least = 2 if players.pair.siblings is independent else max(2, tree.most_siblings)
+    return VOCAB if VOCAB ** (len(tree.nodes) + 2) <= MOST_OUTCOMES and least <= VOCAB else least
+
+
+def small_worlds(players: Players, length: int, seed: int) -> list[tuple[str, Pair]]:
+    """Named pairs over a few tokens, drafted as ``players`` do: random ones first, then the edges of what a law can
+    be."""
+    rng, vocab = generator(seed, "target_matrix"), vocabulary(players, length)
+    drawn = [(random_rows(vocab, vocab, rng), random_rows(vocab, vocab, rng)) for _ in range(WORLDS)]
+    one_hot, p = np.eye(vocab), drawn[0][0]
+    without_first = p * (np.arange(vocab) > 0)
     thinned = without_first / without_first.sum(1, keepdims=True)
     edges = [
         ("p = q", p, p),
@@ -61,7 +73,8 @@ def small_worlds(seed: int, paths: int = 1, siblings: Siblings = independent) ->
     ]
     edges += [("q excludes a token of p", p, thinned), ("p excludes a token of q", thinned, p)]
     named = [(f"random world {i}", p, q) for i, (p, q) in enumerate(drawn)] + edges
-    return [(name, Pair(Table(p), Table(q), False, uniform_prompts(VOCAB), paths, siblings)) for name, p, q in named]
+    scheme = (players.pair.paths, players.pair.siblings)
+    return [(name, Pair(Table(p), Table(q), False, uniform_prompts(vocab), *scheme)) for name, p, q in named]
 
 
 def _verdict(enumerated: Enumerated, pair: Pair, length: int, name: str) -> Verdict:
@@ -70,7 +83,7 @@ def _verdict(enumerated: Enumerated, pair: Pair, length: int, name: str) -> Verd
     context = int(bias.argmax())
     law, claimed = enumerated.stream_law(depth)[context], enumerated.reference_law(depth)[context]
     text = int(np.abs(law - claimed).argmax())
-    tokens = [text // VOCAB**i % VOCAB for i in range(depth)][::-1]
+    tokens = [text // pair.vocab**i % pair.vocab for i in range(depth)][::-1]
     p, q = _row(pair.target, context), _row(pair.draft, context)
     return Verdict(
         float(bias[context]),

@@ -72,11 +72,11 @@ class TreeLength(Fixed):
 @dataclass(frozen=True)
 class Sequoia(Fixed):
     """The tree with the best speedup under the run's cost model, of at most ``budget`` drafted tokens and gamma levels,
-    if the child of rank i is kept with the chance ``acceptance[i]`` once all elder ones were rejected or not, wherever
-    it stands (Chen et al. 2024, arXiv 2402.12374, section 4.1)."""
+    if the child of rank i is the one that is kept with the chance ``acceptance[i]``, wherever it stands (Chen et al.
+    2024, arXiv 2402.12374, section 3.1)."""
 
     acceptance: tuple[Any, ...] = (0.6, 0.2, 0.1, 0.05)
-    budget: Annotated[int, Range(1, 4 * MOST_PATHS)] = 16
+    budget: Annotated[int, Range(1, MOST_PATHS)] = 16
 
     def __post_init__(self) -> None:
         shown = f"length.acceptance={list(self.acceptance)}"

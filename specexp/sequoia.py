@@ -1,4 +1,5 @@
-"""Which tree to draft, by dynamic programming (Chen et al. 2024, Sequoia, arXiv 2402.12374, section 4.1).
+"""Which tree to draft, by dynamic programming (Chen et al. 2024, Sequoia, arXiv 2402.12374, section 3.1; for bounded
+depth algorithm 4).
 
 If the child of rank i is the one that is kept with the chance a_i, wherever it stands, a tree emits 1 + the sum over
 its nodes of the product of a on the way to them. Best[m, l, b], the most that m nodes on l levels add below a node

@@ -9,7 +9,7 @@ import numpy as np
 
 from specexp.rounds import Floats, Ints
 from specexp.rules.paths import Draws, PathRule
-from specexp.rules.single import excess
+from specexp.rules.single import excess, ratio
 from specexp.sampling import TINY
 
 
@@ -21,34 +21,31 @@ class Recursive(PathRule):
     this very draw was drawn from, so any scheme of drawing is right. Keeps 1 - prod_k TV(p_k, q) of i.i.d. draws."""
 
     def chances(self, draws: Draws) -> Floats:
-        return self._tried(draws, last=False)[0]
+        kept = np.zeros(draws.drawn.shape)
+        which, p, alive = np.arange(len(kept)), draws.p, np.ones(len(kept))  # the positions that are not decided yet
+        for turn in range(int(draws.count.max(initial=0))):
+            draw = draws.order[which, turn]
+            token, q = draws.tokens[which, draw, None], draws.law(which, draw)
+            chance = ratio(np.take_along_axis(p, token, -1), np.take_along_axis(q, token, -1))[:, 0]
+            kept[which, draw] = alive * chance
+            alive = alive * (1 - chance)
+            on = np.flatnonzero((alive > 0) & (draws.count[which] > turn + 1))
+            which, p, alive = which[on], excess(p[on], q[on]), alive[on]
+        return kept
 
     def replacement(self, draws: Draws) -> Floats:
-        return self._tried(draws, last=True)[1]
-
-    def _tried(self, draws: Draws, last: bool) -> tuple[Floats, Floats]:
-        """The chance of each draw [N, K], and what is left of p [N, V] before the last try, or after it."""
-        order = np.argsort(~draws.drawn, axis=-1, kind="stable")  # the draws first
-        p, kept, alive = draws.p, np.zeros(draws.drawn.shape), np.ones(len(draws.row))
+        law = np.array(draws.p)
         for turn in range(int(draws.count.max(initial=0))):
             which = np.flatnonzero(draws.count > turn)
-            draw = order[which, turn]
-            q, token = draws.law(which, draw), draws.tokens[which, draw]
-            here = np.arange(len(which))
-            left = p if len(which) == len(p) else p[which]
-            chance = np.minimum(left[here, token] / np.maximum(q[here, token], TINY), 1.0)
-            kept[which, draw] = alive[which] * chance
-            alive[which] *= 1 - chance
-            more = here if last else np.flatnonzero(draws.count[which] > turn + 1)
-            p[which[more]] = excess(left[more], q[more])
-        return kept, p
+            law[which] = excess(law[which], draws.law(which, draws.order[which, turn]))
+        return law
 
 
 @dataclass(frozen=True)
 class KSequential(PathRule):
-    """K-SEQ (Sun et al. 2023, SpecTr, algorithm 2): each of the n draws in turn is kept with min(1, p/(rho q)), where
-    1 - (1 - beta)^n = rho beta, beta = sum_x min(p/rho, q) and rho is from 1 to n. It keeps 1 - (1 - beta)^n, at least
-    1 - (1 - 1/n)^n of what any rule can. The draws must be independent, from one law."""
+    """K-SEQ (Sun et al. 2023, SpecTr, arXiv 2310.15141): each of the n draws in turn is kept with min(1, p/(rho q)),
+    where 1 - (1 - beta)^n = rho beta, beta = sum_x min(p/rho, q) and rho is from 1 to n. It keeps 1 - (1 - beta)^n, at
+    least 1 - (1 - 1/n)^n of what any rule can. The draws must be independent, from one law."""
 
     independent = True
 
@@ -89,6 +86,11 @@ def tries(beta: Floats, count: Ints) -> Floats:
 class Naive(PathRule):
     """Naive sampling (NSS; Miao et al. 2023, SpecInfer): the target draws y ~ p by itself, and a path goes on if one of
     the draws is y: keeps sum_x p(x) P(x is drawn). No draft law is needed, so any scheme of drawing is right."""
+
+    token_alone = False
+
+    def alone(self, p: Floats, q: Floats) -> Floats:
+        return p
 
     def chances(self, draws: Draws) -> Floats:
         tokens = np.where(draws.drawn, draws.tokens, -1)

@@ -135,11 +135,13 @@ def highest(placed: list[Floats], drawn: Booleans) -> Floats:
     """[N, K]: P(draw k is in the highest slot that has a draw, and the first there), from where each draw is
     ``placed`` [N, V]; 0 where there is no draw."""
     upto = [np.where(there[:, None], np.cumsum(place, -1), 1.0) for place, there in zip(placed, drawn.T, strict=True)]
-    below = [np.where(there[:, None], _shifted(sums), 1.0) for sums, there in zip(upto, drawn.T, strict=True)]
-    chances = np.zeros(drawn.shape)
-    for k, place in enumerate(placed):
-        others = [*below[:k], *upto[k + 1 :]]
-        chances[:, k] = np.prod([place, *others], axis=0).sum(-1) * drawn[:, k]
+    after = [np.ones_like(upto[0])]  # P(all later draws are in the slot or under it)
+    for sums in reversed(upto[1:]):
+        after.append(after[-1] * sums)
+    chances, before = np.zeros(drawn.shape), np.ones_like(upto[0])  # P(all earlier draws are under the slot)
+    for k, (place, later) in enumerate(zip(placed, reversed(after), strict=True)):
+        chances[:, k] = (before * place * later).sum(-1) * drawn[:, k]
+        before = before * np.where(drawn[:, k, None], _shifted(upto[k]), 1.0)
     return chances
 
 
