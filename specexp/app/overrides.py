@@ -134,11 +134,12 @@ def explain(error: Exception, given: Sequence[Override], base: DictConfig | None
         parent, _, name = key.rpartition(".")
         node = OmegaConf.select(base, parent) if parent and base is not None else base
         if "/" not in key and not override.is_add() and not (isinstance(node, DictConfig) and name in node):
-            return f"{override.input_line}: {_missing(parent, name, node, base)}"
+            return f"{override.input_line}: {missing(parent, name, node, base)}"
     return one_line(error)
 
 
-def _missing(parent: str, name: str, node: Any, base: Any) -> str:
+def missing(parent: str, name: str, node: Any, base: Any) -> str:
+    """That ``node``, the part of ``base`` called ``parent``, has no key ``name``, and which one is near."""
     if not isinstance(node, DictConfig):
         return f"there is no {parent}; {nearest(parent, _keys(base))}"
     keys = _keys(node)
