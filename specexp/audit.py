@@ -7,9 +7,10 @@ import numpy as np
 from specexp.engine import Players
 from specexp.enumeration import Enumerated, enumerate_steps
 from specexp.errors import UserError
+from specexp.lengths import Fixed
 from specexp.models.pair import Pair, uniform_prompts
 from specexp.models.table import Table, random_rows
-from specexp.rounds import Floats
+from specexp.rounds import Floats, Rule
 from specexp.sampling import generator
 from specexp.statistics.distance import ROUNDING
 
@@ -43,6 +44,12 @@ def audit(players: Players, gamma: int, seed: int) -> Verdict:
         if not worst.lossless:
             break
     return worst
+
+
+def trial(rule: Rule, gamma: int = LONGEST, seed: int = 0, paths: int = 1) -> Verdict:
+    """The verdict on a rule by itself, as a test of one's own asks for it: ``assert trial(MyRule()).lossless``."""
+    _, pair = small_worlds(seed, paths)[0]
+    return audit(Players(pair, rule, Fixed()), gamma, seed)
 
 
 def small_worlds(seed: int, paths: int) -> list[tuple[str, Pair]]:

@@ -24,6 +24,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from specexp import plugins
 from specexp.app import lacking
 from specexp.app import overrides as words
 from specexp.app.configs import GROUPS, conf_dir, top_keys
@@ -38,11 +39,8 @@ class Loader(ConfigLoaderImpl):
 
     def __init__(self, config_dir: str | None = None) -> None:
         search_path = create_config_search_path(str(conf_dir()))
-        if config_dir is not None:
-            path = Path(config_dir).resolve()
-            if not path.is_dir():
-                raise UserError(f"--config-dir={config_dir}: no such folder; give one that holds groups, e.g. rule/")
-            search_path.prepend("command-line", f"file://{path}", SearchPathQuery(provider="schema"))
+        for origin, folder in [*_given(config_dir), *plugins.config_folders()]:
+            search_path.prepend(origin, f"file://{folder}", SearchPathQuery(provider="schema"))
         super().__init__(search_path)
         self.cells: dict[tuple[str, ...], DictConfig] = {}
         self.known_members: dict[str, list[str]] = {}
@@ -71,7 +69,17 @@ class Loader(ConfigLoaderImpl):
             cfg.hydra.overrides.task = [word for word in overrides if word not in cfg.hydra.overrides.hydra]
         words.refuse_foreign(cfg, [*GROUPS, *(key for key, _, _ in top_keys())])
         words.refuse_plain(cfg, [group for group in GROUPS if group != "experiment"])
+        self._refuse_namesakes(cfg)
         return cfg
+
+    def _refuse_namesakes(self, cfg: DictConfig) -> None:
+        """UserError for a chosen YAML that several folders hold: all but the first would go unread."""
+        for group, name in cfg.hydra.runtime.choices.items():
+            if str(group).split("/")[0] in GROUPS:
+                holding = [source.path for source in self.get_sources() if source.is_config(f"{group}/{name}")]
+                found = list(dict.fromkeys(holding))  # a folder may have been given twice
+                if len(found) > 1:
+                    raise UserError(f"{group}={name}: a {name}.yaml each in {' and '.join(found)}; rename one of them")
 
     def members(self, group: str) -> list[str]:
         """The members of a group, those of its folders as ``folder/name``; none where ``group`` is a mere key."""
@@ -113,6 +121,15 @@ class Loader(ConfigLoaderImpl):
     def __getstate__(self) -> dict[str, Any]:
         """What a launcher's worker gets: it composes its own cells, and needs nobody else's."""
         return {**self.__dict__, "cells": {}, "known_choices": {}}
+
+
+def _given(config_dir: str | None) -> list[tuple[str, Path]]:
+    if config_dir is None:
+        return []
+    path = Path(config_dir).resolve()
+    if not path.is_dir():
+        raise UserError(f"--config-dir={config_dir}: no such folder; give one that holds groups, e.g. rule/")
+    return [("command-line", path)]
 
 
 @contextmanager

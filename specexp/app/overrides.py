@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from specexp.app.configs import GROUPS
 from specexp.errors import UserError
+from specexp.values import PASSED_OVER
 
 LONGEST_KEY = 200
 
@@ -157,7 +158,7 @@ def missing(parent: str, name: str, node: Any, base: Any) -> str:
 
 
 def _keys(node: DictConfig) -> list[str]:
-    return [str(key) for key in node if key not in ("name", "hydra")]
+    return [str(key) for key in node if key not in (*PASSED_OVER, "hydra")]
 
 
 def one_line(error: BaseException) -> str:
