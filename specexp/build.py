@@ -114,7 +114,7 @@ def member(family: str, node: Mapping[str, Any]) -> Any:
     """The member of ``family`` that ``node`` names, with its values checked."""
     table, name = FAMILIES[family], node["name"]
     if "import" in node:
-        return values.read(plugins.imported(family, node, table), node, family)
+        return plugins.member(family, node, table)
     if name not in table:
         raise UserError(f"{family}.name={name}: no such member; one of {', '.join(table)}")
     return values.read(table[name], node, family)

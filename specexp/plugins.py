@@ -22,6 +22,7 @@ from specexp.errors import UserError
 
 CONFIGS = "specexp.conf"  # the entry points whose values are packages that hold YAMLs: a folder a group
 PATH = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)")
+TRACE = "HYDRA_FULL_ERROR=1 shows where"
 NEEDED = {
     "target": ("model",),
     "draft": ("paths", "derive or model"),
@@ -85,6 +86,18 @@ def _folder(entry_point: EntryPoint) -> Path:
     return found
 
 
+def member(family: str, node: Mapping[str, Any], table: Mapping[str, Any]) -> Any:
+    """The member that ``node``, with an ``import``, describes, its values checked; UserError if there is none."""
+    found = imported(family, node, table)
+    try:
+        return values.read(found, node, family)
+    except UserError:
+        raise
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}".split("\n")[0]
+        raise UserError(f"{family}.import={node['import']}: cannot be made ({told}); {TRACE}") from error
+
+
 def imported(family: str, node: Mapping[str, Any], table: Mapping[str, Any]) -> Any:
     """The class that ``node["import"]`` names; UserError if it cannot be had or is no member of ``family``."""
     key = f"{family}.import={node['import']}"
@@ -105,7 +118,7 @@ def _module(key: str, name: str) -> ModuleType:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{name}.".startswith(f"{error.name}."):
             raise UserError(f"{key}: no module {error.name}, neither installed nor in the current folder") from error
         told = f"{type(error).__name__}: {error}".split("\n")[0]
-        raise UserError(f"{key}: {name} cannot be imported ({told}); HYDRA_FULL_ERROR=1 shows where") from error
+        raise UserError(f"{key}: {name} cannot be imported ({told}); {TRACE}") from error
 
 
 def _attribute(key: str, module: ModuleType, name: str) -> Any:

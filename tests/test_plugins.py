@@ -58,6 +58,12 @@ class Breaks(Cautious):
         raise ZeroDivisionError("by nought")
 
 
+@dataclass(frozen=True)
+class Refuses(Cautious):
+    def __post_init__(self):
+        raise ValueError("not today")
+
+
 class Bare:
     pass
 
@@ -218,6 +224,7 @@ WRONG = [
     ("my_rules:Unfinished", "lacks chances, replacement; a rule has"),
     ("my_rules:Listed", "the field weights is a list[float]; a config's values are int, float, str, bool, tuple"),
     ("my_rules:Unknown", "name 'Weight' is not defined"),
+    ("my_rules:Refuses", "cannot be made (ValueError: not today); HYDRA_FULL_ERROR=1 shows where"),
     ("raises:Cautious", "raises cannot be imported (ZeroDivisionError: division by zero)"),
     ("needs:Cautious", "needs cannot be imported (ModuleNotFoundError: No module named 'not_there')"),
     ("leaves:Cautious", "leaves cannot be imported (SystemExit: 3)"),

@@ -106,7 +106,7 @@ class Loader(ConfigLoaderImpl):
 
     def without_lacking(self, lines: Sequence[str], given: Sequence[Override]) -> list[str]:
         """``lines`` less the keys that the members chosen by ``given`` lack: a sweep's other members have them."""
-        members = self.chosen(given)
+        members = self.chosen(given) if any(lacking.is_key(one) for one in given) else None
         dropped = {one.input_line for one in lacking.lacking(given, members)} if members is not None else set()
         return [line for line in lines if line not in dropped]
 

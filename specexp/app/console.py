@@ -66,7 +66,7 @@ def lossy_rules(sweep: Sweep) -> Callable[[Any], bool]:
     from specexp.rules import RULES
 
     fixed = sweep.content["fixed"].get("rule.name")
-    cells = {row.get("rule", fixed): row["cell"] for row in sweep.rows}
+    cells = {row.get("rule", fixed): row["cell"] for row in reversed(sweep.rows)}
 
     @cache
     def lossy(name: Any) -> bool:

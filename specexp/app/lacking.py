@@ -17,10 +17,10 @@ Chosen = Callable[[Sequence[Override]], DictConfig | None]  # what the members c
 
 def lacking(given: Sequence[Override], members: DictConfig) -> list[Override]:
     """Those of ``given`` that set a key which the member of their group, in ``members``, lacks."""
-    return [override for override in given if _is_key(override) and not _has(members, override)]
+    return [override for override in given if is_key(override) and not _has(members, override)]
 
 
-def _is_key(override: Override) -> bool:
+def is_key(override: Override) -> bool:
     """Whether it sets a member's key; one that is added (``+rule.x=1``) or taken out is meant for every cell."""
     group, dot, _ = override.key_or_group.partition(".")
     return group in FAMILIES and bool(dot) and override.type == OverrideType.CHANGE
@@ -37,7 +37,7 @@ def refuse_keys_of_none(given: Sequence[Override], chosen: Chosen, is_choice: Ca
 
     Nothing is said where a member cannot be composed: its own cell tells.
     """
-    keys = [override for override in given if _is_key(override)]
+    keys = [override for override in given if is_key(override)]
     found: list[DictConfig] = []
     for lines in _combinations([override for override in given if is_choice(override)]):
         members = chosen(overrides.parse(lines))
