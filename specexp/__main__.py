@@ -1,7 +1,9 @@
 """``python -m specexp``: the first word without ``=`` picks the command; without one it is ``run``."""
 
+import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from specexp.app import endings
 
@@ -11,7 +13,16 @@ COMMANDS = ("run", "list", "report", "ui", "sync")
 def main(words: Sequence[str] | None = None) -> int:
     """Runs one command line; the exit code: 0, 1 for a failure, 2 for bad input, 130 or 143 for an interruption."""
     given = list(sys.argv[1:] if words is None else words)
+    if words is None:
+        _look_in_current_folder()
     return endings.exit_code(lambda: _picked(given)())
+
+
+def _look_in_current_folder() -> None:
+    """Lets the console script find a module of the user's where ``python -m`` finds it, first in the current folder."""
+    with suppress(FileNotFoundError):  # a folder that is gone is told later
+        if not sys.flags.safe_path and os.getcwd() not in sys.path:
+            sys.path.insert(0, os.getcwd())
 
 
 def _picked(words: list[str]) -> Callable[[], int]:

@@ -7,9 +7,10 @@ import numpy as np
 from specexp.engine import Players
 from specexp.enumeration import MOST_OUTCOMES, Enumerated, enumerate_steps
 from specexp.errors import UserError
+from specexp.lengths import Fixed
 from specexp.models.pair import Pair, uniform_prompts
 from specexp.models.table import Table, random_rows
-from specexp.rounds import Floats
+from specexp.rounds import Floats, Rule
 from specexp.sampling import generator
 from specexp.siblings import independent
 from specexp.statistics.distance import ROUNDING
@@ -48,6 +49,12 @@ def audit(players: Players, gamma: int, seed: int) -> Verdict:
         drafts = len(players.tree(min(gamma, 1)).nodes)
         raise UserError(f"audit=true: {drafts} drafts at one position make too many outcomes to sum; take fewer")
     return worst
+
+
+def trial(rule: Rule, gamma: int = LONGEST, seed: int = 0, paths: int = 1) -> Verdict:
+    """The verdict on a rule by itself, as a test of one's own asks for it: ``assert trial(MyRule()).lossless``."""
+    some = Table(np.eye(VOCAB))
+    return audit(Players(Pair(some, some, False, uniform_prompts(VOCAB), paths), rule, Fixed()), gamma, seed)
 
 
 def vocabulary(players: Players, length: int) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Annotated, Any
 
-from specexp import exact, values
+from specexp import exact, plugins, values
 from specexp.costs import COSTS, Cost
 from specexp.engine import Plan, Players
 from specexp.enumeration import MOST_OUTCOMES, Enumerated, enumerate_steps
@@ -123,6 +123,8 @@ def experiment(cfg: Mapping[str, Any]) -> Experiment:
 def member(family: str, node: Mapping[str, Any]) -> Any:
     """The member of ``family`` that ``node`` names, with its values checked."""
     table, name = FAMILIES[family], node["name"]
+    if "import" in node:
+        return plugins.member(family, node, table)
     if name not in table:
         raise UserError(f"{family}.name={name}: no such member; one of {', '.join(table)}")
     return values.read(table[name], node, family)

@@ -9,12 +9,13 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from specexp.errors import UserError
 
 Member = TypeVar("Member")
 LARGEST = sys.float_info.max  # a whole number in the config may be larger
+PASSED_OVER = ("name", "import")  # which member it is, and where it comes from
 WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", tuple: "a list"}
 
 
@@ -53,13 +54,22 @@ def read(member: type[Member], node: Mapping[str, Any], group: str = "") -> Memb
     hints = get_type_hints(member, include_extras=True)
     known = [field.name for field in fields(member)]  # type: ignore[arg-type]
     for key in node:
-        if key not in known and key != "name":
+        if key not in known and key not in PASSED_OVER:
             has = ", ".join(known) or "none of its own"
             raise UserError(f"{group}.{key}={node[key]}: {group}={node.get('name')} has no such key; its keys: {has}")
     missing = [key for key in known if key not in node]
     if missing:
         raise UserError(f"{group}.{missing[0]}: missing; {group}={node.get('name')} needs it")
     return member(**{key: value(f"{group}.{key}".lstrip("."), node[key], hints[key]) for key in known})
+
+
+def refuse_unreadable(member: type) -> None:
+    """TypeError naming the first field whose annotation is none of a config's values (NameError: unknown)."""
+    hints = get_type_hints(member, include_extras=True)
+    for field in fields(member):
+        if _parts(hints[field.name])[0] not in WORDS:
+            known = ", ".join(kind.__name__ for kind in WORDS)
+            raise TypeError(f"the field {field.name} is a {field.type}; a config's values are {known}")
 
 
 def value(key: str, given: Any, hint: Any) -> Any:
@@ -76,11 +86,11 @@ def value(key: str, given: Any, hint: Any) -> Any:
 def _parts(hint: Any) -> tuple[type, tuple[Any, ...], bool]:
     limits: tuple[Any, ...] = ()
     optional = False
-    while get_origin(hint) is not None and get_origin(hint) is not tuple:
+    while get_origin(hint) in (Union, UnionType, Annotated):
         if get_origin(hint) in (Union, UnionType):
             optional = True
             hint = next(part for part in get_args(hint) if part is not type(None))
-        else:  # Annotated
+        else:
             limits, hint = get_args(hint)[1:], get_args(hint)[0]
     return get_origin(hint) or hint, limits, optional
 

@@ -513,12 +513,13 @@ def test_a_sweep_whose_process_is_killed_can_be_reported_and_synced(
 
 @pytest.mark.slow
 def test_another_launcher_gives_the_same_bytes_in_the_same_order(outputs: Path) -> None:
-    words = ["steps=50", "tracking=none", "-m", "rule=token,lenient", "gamma=4,1", "draft=noise,text", "sweep=s"]
+    words = ["steps=50", "tracking=none", "-m", "rule=token,lenient", "rule.lenience=0.3,0.5"]
+    words += ["gamma=4,1", "draft=noise,text", "sweep=s"]
     assert main(words) == 0
     basic = outputs.rename(outputs.with_name("basic"))
     assert main([*words, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]) == 0
     assert contents(outputs) == contents(basic)
-    assert len(rows(outputs / "sweeps" / "s")) == 8
+    assert len(rows(outputs / "sweeps" / "s")) == 12
 
 
 @pytest.mark.slow

@@ -64,7 +64,7 @@ def inside(*names):
 
 HEART = inside(
     *("rounds", "sampling", "rules", "models", "lengths", "costs", "engine", "exact", "enumeration", "audit", "replay"),
-    *("statistics", "observe", "target_only", "values", "errors"),
+    *("statistics", "observe", "target_only", "values", "plugins", "errors"),
 )
 NUMBERS = [*HEART, *inside("positions", "curves", "metrics")]
 READERS = inside("app")

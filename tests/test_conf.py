@@ -12,7 +12,7 @@ from specexp.app import bookkeeping, cells, composition, configs, pages
 from specexp.errors import UserError
 
 TABLES = {**build.FAMILIES, "tracking": bookkeeping.TRACKINGS}
-ENTRIES = [(group, entry) for group in configs.GROUPS for entry in configs.entries(group)]
+ENTRIES = [(group, entry) for group in configs.GROUPS for entry in configs.entries(group) if not entry.origin]
 MEMBERS = [(group, entry.name) for group, entry in ENTRIES if group in TABLES]
 
 

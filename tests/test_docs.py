@@ -2,8 +2,9 @@
 
 A bash block's lines that start with ``python -m specexp`` are run, document by document, in an empty folder. An HTML
 comment above a block says what is special: ``fast: WORDS`` shortens its commands here (marker ``slow`` runs them as
-they stand, and looks for the output shown below them), ``skip: WHY`` leaves it out, ``exit code N`` is how it ends. A
-python or yaml block whose first line is a path is that file; one whose first line is ``# FILE, in TABLE`` belongs into
+they stand, and looks for the output shown below them), ``skip: WHY`` leaves it out, ``exit code N`` is how it ends,
+``shell`` leaves it to test_packaging, which types all of it. A python, yaml or toml block whose first line is a path is
+that file; one whose first line is ``# FILE, in TABLE`` belongs into
 that table.
 """
 
@@ -71,7 +72,7 @@ def write(block: Block) -> None:
 
 
 def is_file(block: Block) -> bool:
-    return block.kind in ("python", "yaml") and re.fullmatch(r"\S+\.(py|yaml)", block.path) is not None
+    return block.kind in ("python", "yaml", "toml") and re.fullmatch(r"\S+\.(py|yaml|toml)", block.path) is not None
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ def extend(folder: Path) -> list[tuple[list[str], Block, str]]:
             write(block)
         elif block.kind == "python":
             insert(block)
-        elif block.kind == "bash":
+        elif block.kind == "bash" and block.marked("shell") is None:
             typed += [(words, block, "") for words in block.commands()]
         elif block.kind == "text":
             typed[-1] = (*typed[-1][:2], block.body.strip())
@@ -169,6 +170,17 @@ def test_the_examples_of_extending_run(here: Path) -> None:
     assert done.stdout.splitlines()[-1] == str(codes), done.stdout + done.stderr
     for _, _, shown in typed:
         assert shown in done.stdout + done.stderr
+    the_users_own_test_passes_and_sees_a_mistake(here)
+
+
+def the_users_own_test_passes_and_sees_a_mistake(folder: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_my_rules.py"]
+    assert subprocess.run(command, cwd=folder, capture_output=True, timeout=120, check=False).returncode == 0
+    test = folder / "test_my_rules.py"
+    test.write_text(test.read_text(encoding="utf-8").replace("Steep", "TooSteep"), encoding="utf-8")
+    failed = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert failed.returncode == 1
+    assert "come with chance" in failed.stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

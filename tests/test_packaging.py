@@ -6,6 +6,7 @@ Nothing is downloaded: hatchling is this environment's own, and so are the depen
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from email.parser import BytesParser
 from pathlib import Path
 
 import pytest
+from test_docs import blocks, is_file
 
 import specexp
 
@@ -66,23 +68,29 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return build(CHECKOUT, tmp_path_factory.mktemp("dist"))
 
 
-@pytest.fixture(scope="module", params=["wheel", "sdist"])
-def programs(built: dict[str, Path], request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of programs of a fresh environment with specexp installed from the wheel or the sdist.
+OFFLINE = ["--no-deps", "--no-index", "--no-build-isolation", "--ignore-installed", "--quiet"]
+
+
+def environment(fresh: Path, archive: Path) -> Path:
+    """The folder of programs of an environment, made in the folder ``fresh``, with specexp installed from ``archive``.
 
     The dependencies are this environment's own, by a path file at the end of the fresh one's search path: a specexp
     that is installed here loses, and one that is here by a path file of its own, editable, is not even seen.
     """
-    fresh = tmp_path_factory.mktemp("fresh")
     venv.create(fresh, with_pip=True)
     packages = fresh / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
     (packages / "dependencies.pth").write_text(
         "".join(f"{sysconfig.get_paths()[kind]}\n" for kind in ("purelib", "platlib"))
     )
-    offline = ["--no-deps", "--no-index", "--no-build-isolation", "--ignore-installed", "--quiet"]
     python = fresh / "bin" / "python"
-    subprocess.run([python, "-m", "pip", "install", *offline, built[request.param]], check=True, timeout=300)
+    subprocess.run([python, "-m", "pip", "install", *OFFLINE, archive], check=True, timeout=300)
     return python.parent
+
+
+@pytest.fixture(scope="module", params=["wheel", "sdist"])
+def programs(built: dict[str, Path], request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of a fresh environment, installed from the wheel or the sdist."""
+    return environment(tmp_path_factory.mktemp("fresh"), built[request.param])
 
 
 @pytest.fixture(params=["elsewhere", "/"])
@@ -220,3 +228,58 @@ def test_a_foreign_folder_beside_an_installed_package_is_not_ours(checkout: Path
     if project:
         (checkout / "pyproject.toml").write_text(project)
     assert gamma_of(checkout) == "gamma: 4"
+
+
+# ------------------------------------------------------------------------------------------- a package of one's own
+
+
+@pytest.fixture(scope="module")
+def own(built: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(programs, folder): an environment in which docs/extending.md was typed, word for word, and where."""
+    programs = environment(tmp_path_factory.mktemp("own"), built["wheel"])
+    folder = tmp_path_factory.mktemp("typed")
+    found = blocks(CHECKOUT / "docs" / "extending.md")
+    for block in found:
+        if is_file(block) and block.path.startswith("my"):
+            (folder / block.path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / block.path).write_text(block.body, encoding="utf-8")
+    (typed,) = [block.body for block in found if block.marked("shell") is not None]
+    script = "set -e\n" + typed.replace("pip install", f"pip install {' '.join(OFFLINE)}")
+    path = os.pathsep.join([str(programs), os.environ["PATH"]])
+    environ = {**os.environ, "PATH": path, "SPECEXP_OUTPUTS": str(folder / "outputs"), "PYTHONPATH": ""}
+    done = subprocess.run(["bash", "-c", script], cwd=folder, env=environ, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert re.search(r"^  steep .* \(my-rules\) \[rule.power\]$", done.stdout, re.M)
+    return programs, folder
+
+
+def test_a_package_of_ones_own_is_found_by_both_commands_and_gives_the_same_bytes(own: tuple[Path, Path]) -> None:
+    runs = sorted((own[1] / "outputs" / "runs").iterdir())
+    contents = [{path.name: path.read_bytes() for path in run.iterdir() if path.name != "run.json"} for run in runs]
+    assert len(runs) == 2
+    assert contents[0] == contents[1]
+    assert b"import: 'my_rules:Steep'" in contents[0]["config.yaml"]
+    assert json.loads(contents[0]["metrics.json"])["audit_bias"] < 1e-12
+    (sweep,) = (own[1] / "outputs" / "sweeps").iterdir()
+    assert [line.split(",")[1] for line in (sweep / "sweep.csv").read_text().splitlines()[1:]] == ["done"] * 4
+
+
+@pytest.mark.parametrize("command", [["specexp"], ["python", "-m", "specexp"]], ids=" ".join)
+def test_a_wrong_rule_of_a_package_is_refused_by_both_commands(
+    own: tuple[Path, Path], command: list[str], tmp_path: Path
+) -> None:
+    line = [str(own[0] / command[0]), *command[1:], *QUICK, "rule=too_steep", "audit=true"]
+    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2
+    assert done.stderr.startswith("specexp: rule=too_steep: claims lossless=True and is not, TV")
+    assert list((tmp_path / "outputs").rglob("metrics.json")) == []
+
+
+def test_what_is_finished_is_reported_and_synced_without_the_package(own: tuple[Path, Path], tmp_path: Path) -> None:
+    outputs = tmp_path / "outputs"
+    shutil.copytree(own[1] / "outputs", outputs)
+    (sweep,), (run, _) = (outputs / "sweeps").iterdir(), (outputs / "runs").iterdir()
+    here = (sys.executable, "-m", "specexp")  # an environment in which the package never was
+    assert "steep" not in answer(*here, "list", folder=CHECKOUT, outputs=outputs)
+    assert "tokens/step" in answer(*here, "report", sweep, run, folder=CHECKOUT, outputs=outputs)
+    assert "7 runs logged" in answer(*here, "sync", folder=CHECKOUT, outputs=outputs)

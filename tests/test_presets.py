@@ -13,7 +13,7 @@ from specexp.app import cells, composition, configs
 from specexp.figures import lossless
 from specexp.store import files, replicates, sweeps
 
-PRESETS = [entry.name for entry in configs.entries("experiment")]
+PRESETS = [entry.name for entry in configs.entries("experiment") if not entry.origin]
 POINTS = [
     (folder.name, path.stem)
     for folder in sorted((configs.conf_dir() / "experiment").glob("*/"))

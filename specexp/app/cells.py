@@ -16,7 +16,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from specexp import report, store
+from specexp import plugins, report, store
 from specexp.errors import SenselessPair, UserError
 from specexp.store import files
 from specexp.store.provenance import command_line
@@ -37,14 +37,18 @@ class Outcome:
 
 
 def plain(cfg: DictConfig) -> dict[str, Any]:
-    """The config that decides the numbers, resolved, as plain data; UserError where it cannot be resolved."""
+    """The config that decides the numbers, resolved, as plain data, and with the ``import`` of members that
+    installed packages bring; UserError where it cannot be resolved."""
+    from specexp import build
+
     try:
-        ours = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
-        content = OmegaConf.to_container(ours, resolve=True, throw_on_missing=True)
+        kept = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+        content = OmegaConf.to_container(kept, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
         raise UserError(f"{error.full_key}: {str(error).splitlines()[0]}; give it a value") from error
     assert isinstance(content, dict)
-    return {str(key): value for key, value in content.items() if key not in NOT_NUMBERS}
+    ours = {str(key): value for key, value in content.items() if key not in NOT_NUMBERS}
+    return plugins.located(ours, build.FAMILIES)
 
 
 def run_cell(cfg: DictConfig) -> Outcome:
@@ -77,6 +81,7 @@ def perform(
 
     ``figures`` is what a null in the config means. UserError only where the folder cannot be written at all.
     """
+    record["versions"] = {**record["versions"], **plugins.fingerprints(config)}
     store.write_config(folder, config)
     store.write_run(folder, record)
     with _written_down(folder, record) as ended, one_thread():

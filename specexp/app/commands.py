@@ -47,7 +47,7 @@ def _report_sweep(folder: Path) -> None:
     store.refresh_sweep(folder)
     drawn = drawing.draw_sweep(folder, drawing.FORMATS["all"])
     sweep = store.read_sweep(folder)
-    store.write_text(folder, TABLE, latex.booktabs(*digits.sweep_table(sweep, console.is_lossy)))
+    store.write_text(folder, TABLE, latex.booktabs(*digits.sweep_table(sweep, console.lossy_rules(sweep))))
     console.show_sweep(sweep, {"folder": str(folder), **_drawn(drawn)})
 
 

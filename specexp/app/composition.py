@@ -24,6 +24,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from specexp import plugins
+from specexp.app import lacking
 from specexp.app import overrides as words
 from specexp.app.configs import GROUPS, conf_dir, top_keys
 from specexp.errors import UserError
@@ -37,14 +39,12 @@ class Loader(ConfigLoaderImpl):
 
     def __init__(self, config_dir: str | None = None) -> None:
         search_path = create_config_search_path(str(conf_dir()))
-        if config_dir is not None:
-            path = Path(config_dir).resolve()
-            if not path.is_dir():
-                raise UserError(f"--config-dir={config_dir}: no such folder; give one that holds groups, e.g. rule/")
-            search_path.prepend("command-line", f"file://{path}", SearchPathQuery(provider="schema"))
+        for origin, folder in [*_given(config_dir), *plugins.config_folders()]:
+            search_path.prepend(origin, f"file://{folder}", SearchPathQuery(provider="schema"))
         super().__init__(search_path)
         self.cells: dict[tuple[str, ...], DictConfig] = {}
         self.known_members: dict[str, list[str]] = {}
+        self.known_choices: dict[tuple[str, ...], DictConfig | None] = {}
 
     def load_configuration(
         self,
@@ -60,13 +60,26 @@ class Loader(ConfigLoaderImpl):
             words.refuse_several(given)
         if not any(override.key_or_group == "hydra.searchpath" for override in given):  # it brings members of its own
             words.refuse_unknown(given, self.members)
+        kept = self.without_lacking(overrides, given) if run_mode == RunMode.MULTIRUN else overrides
         try:
-            cfg = super().load_configuration(config_name, overrides, run_mode, from_shell, validate_sweep_overrides)
+            cfg = super().load_configuration(config_name, kept, run_mode, from_shell, validate_sweep_overrides)
         except UNREADABLE as error:
-            raise UserError(words.explain(error, given, self._members_alone(given))) from error
+            raise UserError(words.explain(error, given, self.chosen(given))) from error
+        if kept != overrides:  # the sweeper gives each cell all words that are not Hydra's own
+            cfg.hydra.overrides.task = [word for word in overrides if word not in cfg.hydra.overrides.hydra]
         words.refuse_foreign(cfg, [*GROUPS, *(key for key, _, _ in top_keys())])
         words.refuse_plain(cfg, [group for group in GROUPS if group != "experiment"])
+        self._refuse_namesakes(cfg)
         return cfg
+
+    def _refuse_namesakes(self, cfg: DictConfig) -> None:
+        """UserError for a chosen YAML that several folders hold: all but the first would go unread."""
+        for group, name in cfg.hydra.runtime.choices.items():
+            if str(group).split("/")[0] in GROUPS:
+                holding = [source.path for source in self.get_sources() if source.is_config(f"{group}/{name}")]
+                found = list(dict.fromkeys(holding))  # a folder may have been given twice
+                if len(found) > 1:
+                    raise UserError(f"{group}={name}: a {name}.yaml each in {' and '.join(found)}; rename one of them")
 
     def members(self, group: str) -> list[str]:
         """The members of a group, those of its folders as ``folder/name``; none where ``group`` is a mere key."""
@@ -76,24 +89,47 @@ class Loader(ConfigLoaderImpl):
             self.known_members[group] = [*self.repository.get_group_options(group, ObjectType.CONFIG), *nested]
         return self.known_members[group]
 
-    def _members_alone(self, given: Sequence[Override]) -> DictConfig | None:
+    def is_choice(self, override: Override) -> bool:
+        """Whether a word chooses a member, or a preset."""
+        return bool(self.members(override.key_or_group)) and not words.is_no_preset(override)
+
+    def chosen(self, given: Sequence[Override]) -> DictConfig | None:
         """The config that the chosen members make by themselves; None where even they do not compose."""
-        members = [override.input_line for override in given if self.members(override.key_or_group)]
-        try:
-            return super().load_configuration(CONFIG, [line for line in members if line], RunMode.MULTIRUN)
-        except UNREADABLE:
-            return None
+        choices = [one for one in given if self.is_choice(one) or one.key_or_group == "hydra.searchpath"]
+        lines = tuple(str(one.input_line) for one in choices)
+        if lines not in self.known_choices:
+            try:
+                self.known_choices[lines] = super().load_configuration(CONFIG, list(lines), RunMode.MULTIRUN)
+            except UNREADABLE:
+                self.known_choices[lines] = None
+        return self.known_choices[lines]
+
+    def without_lacking(self, lines: Sequence[str], given: Sequence[Override]) -> list[str]:
+        """``lines`` less the keys that the members chosen by ``given`` lack: a sweep's other members have them."""
+        members = self.chosen(given) if any(lacking.is_key(one) for one in given) else None
+        dropped = {one.input_line for one in lacking.lacking(given, members)} if members is not None else set()
+        return [line for line in lines if line not in dropped]
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         """Composed once, when the sweeper checks its cells; a copy when the launcher asks, for it writes into it."""
         key = tuple(sweep_overrides)
         if key not in self.cells:
-            self.cells[key] = super().load_sweep_config(master_config, sweep_overrides)
+            given = words.parse([*master_config.hydra.overrides.hydra, *sweep_overrides])
+            self.cells[key] = super().load_sweep_config(master_config, self.without_lacking(sweep_overrides, given))
         return copy.deepcopy(self.cells[key])
 
     def __getstate__(self) -> dict[str, Any]:
         """What a launcher's worker gets: it composes its own cells, and needs nobody else's."""
-        return {**self.__dict__, "cells": {}}
+        return {**self.__dict__, "cells": {}, "known_choices": {}}
+
+
+def _given(config_dir: str | None) -> list[tuple[str, Path]]:
+    if config_dir is None:
+        return []
+    path = Path(config_dir).resolve()
+    if not path.is_dir():
+        raise UserError(f"--config-dir={config_dir}: no such folder; give one that holds groups, e.g. rule/")
+    return [("command-line", path)]
 
 
 @contextmanager

@@ -5,18 +5,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 import specexp
+from specexp import plugins, values
 from specexp.errors import UserError
 
 GROUPS = ("target", "draft", "rule", "length", "cost", "tracking", "experiment")
 
 
 class Entry(NamedTuple):
-    """A YAML of a group: the command that its comment opens with, what the rest of that says it is, its keys."""
+    """A YAML of a group: the command that its comment opens with, what the rest of that says it is, its keys, and the
+    package that brings it (empty for ours)."""
 
     name: str
     command: str
     told: str
     keys: list[str]
+    origin: str = ""
 
 
 def conf_dir() -> Path:
@@ -38,17 +41,20 @@ def _is_ours(checkout: Path) -> bool:
 
 
 def entries(group: str) -> list[Entry]:
-    """The YAMLs of a group by name; none where there is no such folder. A preset's own points, in a folder of its
-    name, are not among them."""
-    return [_entry(path) for path in sorted((conf_dir() / group).glob("*.yaml"))]
+    """The YAMLs of a group by name, ours and then those of installed packages; none where there is no such folder. A
+    preset's own points, in a folder of its name, are not among them."""
+    folders = [("", conf_dir()), *plugins.config_folders()]
+    return [_entry(path, origin) for origin, folder in folders for path in sorted((folder / group).glob("*.yaml"))]
 
 
-def _entry(path: Path) -> Entry:
-    lines = path.read_text(encoding="utf-8").splitlines()
+def _entry(path: Path, origin: str) -> Entry:
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     top = itertools.takewhile(lambda line: line.startswith("#"), lines)
-    command, *told = [line.removeprefix("#").strip() for line in top if "@package" not in line]
-    keys = [line.partition(":")[0] for line in lines if line and line[0].isalpha() and not line.startswith("name:")]
-    return Entry(path.stem, command, " ".join(told), keys)
+    comment = [line.removeprefix("#").strip() for line in top if "@package" not in line]
+    command = next((line for line in comment if line.startswith("python -m specexp")), "")
+    told = " ".join(line for line in comment if line != command)
+    keys = [line.partition(":")[0] for line in lines if line and line[0].isalpha()]
+    return Entry(path.stem, command, told, [key for key in keys if key not in values.PASSED_OVER], origin)
 
 
 def top_keys() -> list[tuple[str, str, str]]:

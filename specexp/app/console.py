@@ -7,10 +7,12 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, TextIO
 
-from specexp import digits
+from specexp import digits, plugins, store
+from specexp.errors import UserError
 from specexp.lengths import curve_end
 from specexp.store.records import Sweep
 
@@ -33,25 +35,48 @@ def show_run(metrics: Mapping[str, Any], config: Mapping[str, Any], places: Mapp
 def run_table(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """(header, rows) of a run's table."""
     end = curve_end(config["gamma"], config["gamma_max"])
-    return ("", "", "95 % interval", ""), digits.run_rows(metrics, end, is_lossy(config["rule"]["name"]))
+    return ("", "", "95 % interval", ""), digits.run_rows(metrics, end, is_lossy(config["rule"]))
 
 
 def show_sweep(sweep: Sweep, places: Mapping[str, str]) -> None:
     """Prints a sweep's table, a row a cell, then ``places``."""
-    header, rows = digits.sweep_table(sweep, is_lossy)
+    lossy = lossy_rules(sweep)
+    header, rows = digits.sweep_table(sweep, lossy)
     wide = len(text_table([header, *rows]).partition("\n")[0])
     if sys.stdout.isatty() and wide > shutil.get_terminal_size().columns:
-        _print_table(*digits.sweep_table(sweep, is_lossy, narrow=True), gap=1)
+        _print_table(*digits.sweep_table(sweep, lossy, narrow=True), gap=1)
     else:
         _print_table(header, rows)
     show_places(places)
 
 
-def is_lossy(rule: str | None) -> bool:
-    """Whether a rule says of itself that it is not lossless; of one that is no longer there nothing is said."""
+def is_lossy(rule: Mapping[str, Any]) -> bool:
+    """Whether a rule, as a config has it, says of itself that it is not lossless; of one that is no longer there
+    nothing is said."""
     from specexp.rules import RULES
 
-    return not getattr(RULES.get(str(rule)), "lossless", True)
+    member = RULES.get(rule["name"])
+    with suppress(UserError):
+        member = plugins.imported("rule", rule, RULES) if "import" in rule else member
+    return not getattr(member, "lossless", True)
+
+
+def lossy_rules(sweep: Sweep) -> Callable[[Any], bool]:
+    """``is_lossy`` of a sweep's rules by their names; a cell's config says where one from outside is to be had."""
+    from specexp.rules import RULES
+
+    fixed = sweep.content["fixed"].get("rule.name")
+    cells = {row.get("rule", fixed): row["cell"] for row in reversed(sweep.rows)}
+
+    @cache
+    def lossy(name: Any) -> bool:
+        with suppress(UserError):  # a cell that never started
+            return is_lossy(
+                {"name": name} if name in RULES else store.read_folder(sweep.path / cells[name]).config["rule"]
+            )
+        return False
+
+    return lossy
 
 
 def show_places(places: Mapping[str, str]) -> None:

@@ -39,14 +39,14 @@ class Cell:
 
 @dataclass
 class Plan:
-    """``cells`` in sweep order, whatever launched them; ``outcomes`` of those that came to an end.
+    """``cells`` in sweep order, whatever launched them; ``outcomes``, by digest, of those that came to an end.
 
     ``before`` is called with the plan before each batch starts, when all its configs are known to be right.
     """
 
     before: Callable[["Plan"], None]
     cells: list[Cell] = field(default_factory=list)
-    outcomes: dict[tuple[str, ...], Outcome] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
 
     def distinct(self) -> dict[str, dict[str, Any]]:
         """{digest: config} of the cells in their order; what was asked for twice is one cell."""
@@ -60,6 +60,7 @@ class Planned(Launcher):
         self.launcher = launcher
         self.plan = plan
         self.composed = composed
+        self.jobs: dict[str, JobReturn] = {}  # by digest: cells that are the same run once, in whatever batch they are
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Nothing: the launcher inside is set up already."""
@@ -68,10 +69,11 @@ class Planned(Launcher):
         batch = [Cell(tuple(one), plain(self.composed(list(one)))) for one in job_overrides]
         self.plan.cells += batch
         self.plan.before(self.plan)
-        jobs = self.launcher.launch(job_overrides, initial_job_idx)
-        for cell, job in zip(batch, jobs, strict=True):
-            self.plan.outcomes[cell.overrides] = job.return_value
-        return jobs
+        new = {cell.digest: cell for cell in batch if cell.digest not in self.jobs}
+        ended = self.launcher.launch([list(cell.overrides) for cell in new.values()], initial_job_idx) if new else []
+        self.jobs |= dict(zip(new, ended, strict=True))
+        self.plan.outcomes |= {digest: job.return_value for digest, job in self.jobs.items()}
+        return [self.jobs[cell.digest] for cell in batch]
 
 
 def launch(hydra: Hydra, overrides: list[str], plan: Plan) -> None:

@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from specexp.app.configs import GROUPS
 from specexp.errors import UserError
+from specexp.values import PASSED_OVER
 
 LONGEST_KEY = 200
 
@@ -134,11 +135,12 @@ def explain(error: Exception, given: Sequence[Override], base: DictConfig | None
         parent, _, name = key.rpartition(".")
         node = OmegaConf.select(base, parent) if parent and base is not None else base
         if "/" not in key and not override.is_add() and not (isinstance(node, DictConfig) and name in node):
-            return f"{override.input_line}: {_missing(parent, name, node, base)}"
+            return f"{override.input_line}: {missing(parent, name, node, base)}"
     return one_line(error)
 
 
-def _missing(parent: str, name: str, node: Any, base: Any) -> str:
+def missing(parent: str, name: str, node: Any, base: Any) -> str:
+    """That ``node``, the part of ``base`` called ``parent``, has no key ``name``, and which one is near."""
     if not isinstance(node, DictConfig):
         return f"there is no {parent}; {nearest(parent, _keys(base))}"
     keys = _keys(node)
@@ -156,7 +158,7 @@ def _missing(parent: str, name: str, node: Any, base: Any) -> str:
 
 
 def _keys(node: DictConfig) -> list[str]:
-    return [str(key) for key in node if key not in ("name", "hydra")]
+    return [str(key) for key in node if key not in (*PASSED_OVER, "hydra")]
 
 
 def one_line(error: BaseException) -> str:

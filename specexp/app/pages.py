@@ -21,7 +21,7 @@ specexp: experiments on speculative decoding, exact where that is possible and h
 FLAGS = """\
 Flags
   -m, --multirun      run every combination of the values given
-  --config-dir DIR    groups and presets of your own beside ours, e.g. DIR/experiment/mine.yaml
+  --config-dir DIR    members and presets of your own beside ours, e.g. DIR/experiment/mine.yaml
   --cfg job           show the config in place of running (--resolve, --package KEY)
   --info, --hydra-help, --shell-completion     Hydra's own
   --version, --help
@@ -56,10 +56,14 @@ def members(with_keys: bool) -> str:
     for group in configs.GROUPS:
         found = configs.entries(group)
         width = max(14, *(len(entry.name) + 2 for entry in found)) if found else 0
-        lines = [f"  {entry.name:<{width}}{entry.told}{_keys(group, entry) if with_keys else ''}" for entry in found]
+        lines = [f"  {entry.name:<{width}}{_told(entry)}{_keys(group, entry) if with_keys else ''}" for entry in found]
         if lines:
             blocks.append("\n".join([group, *lines, ""]))
     return "\n".join(blocks)
+
+
+def _told(entry: configs.Entry) -> str:
+    return f"{entry.told} ({entry.origin})" if entry.origin else entry.told
 
 
 def _keys(group: str, entry: configs.Entry) -> str:

@@ -10,7 +10,7 @@ from hydra._internal.hydra import Hydra
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from specexp import store
+from specexp import plugins, store
 from specexp.app import arguments, cells, composition, configs, console, overrides
 from specexp.app.bookkeeping import Bookkeeper
 from specexp.errors import UserError
@@ -92,7 +92,7 @@ def _kept_and_shown(keeper: Bookkeeper, outcome: cells.Outcome, config: dict[str
         console.complain(f"the run's files are in {places['folder']}{keeper.later()}")
         raise
     if outcome.status == "failed":
-        return _failed(outcome, folder)
+        return _failed(outcome, folder, plugins.imports(config))
     console.show_run(outcome.metrics, config, places)
     return 0 if tracked else 1
 
@@ -110,7 +110,8 @@ def _performed(folder: Path, config: dict[str, Any], record: dict[str, Any], exp
         raise
 
 
-def _failed(outcome: cells.Outcome, folder: Path) -> int:
+def _failed(outcome: cells.Outcome, folder: Path, imports: Sequence[str]) -> int:
     trace = cells.shown(folder / "traceback.txt")
-    console.complain(f"{outcome.reason}; this is a bug of specexp, its traceback is in {trace}")
+    whose = " or of ".join(["specexp", *imports])
+    console.complain(f"{outcome.reason}; this is a bug of {whose}, its traceback is in {trace}")
     return 1

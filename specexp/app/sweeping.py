@@ -10,11 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from hydra._internal.hydra import Hydra
+from hydra.core.override_parser.types import Override
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from specexp import report, store
-from specexp.app import cells, composition, console, launch, overrides
+from specexp.app import cells, composition, console, lacking, launch, overrides
 from specexp.app.bookkeeping import Bookkeeper
 from specexp.errors import UserError
 from specexp.store import sweeps
@@ -74,7 +75,7 @@ def run(hydra: Hydra, words: list[str], line: str) -> int:
     """Runs the sweep of ``words``; the exit code: 0, 1 if a cell failed, 2 if all were skipped. UserError before any
     cell starts; an interruption comes through once everything is written down."""
     master = composition.compose(hydra, words, RunMode.MULTIRUN)
-    _refuse(words, master)
+    _refuse(overrides.parse([*_params(master), *words]), master, hydra)
     sweep = Sweep(master, words, line)
     try:
         with console.bar(sweep.count), cells.line_of_cells(line):
@@ -100,11 +101,15 @@ def _launcher_failed(sweep: Sweep, error: Exception) -> int:
     return code or 1
 
 
-def _refuse(words: Sequence[str], master: DictConfig) -> None:
-    """UserError for a sweep over what is the same for all cells, on the command line or in a preset."""
-    params: Mapping[str, Any] = master.hydra.sweeper.get("params") or {}
+def _params(master: DictConfig) -> list[str]:
+    """A preset's own words, which those of the command line come after."""
+    return [f"{key}={value}" for key, value in (master.hydra.sweeper.get("params") or {}).items()]
+
+
+def _refuse(given: Sequence[Override], master: DictConfig, hydra: Hydra) -> None:
+    """UserError for a sweep over what is the same for all cells, and for a key that no member of the sweep has."""
     basic = master.hydra.runtime.choices["hydra/sweeper"] == "basic"
-    for override in overrides.parse([*(f"{key}={value}" for key, value in params.items()), *words]):
+    for override in given:
         if basic and override.is_sweep_override() and not override.is_discrete_sweep():
             raise UserError(
                 f"{override.input_line}: no list of values; write {override.key_or_group}=1,2,4 or range(1,9)"
@@ -112,6 +117,9 @@ def _refuse(words: Sequence[str], master: DictConfig) -> None:
         group = override.key_or_group.split(".")[0]
         if override.is_sweep_override() and group in NEVER_SWEPT:
             raise UserError(f"{override.input_line}: {group} cannot be swept ({NEVER_SWEPT[group]}); give it one value")
+    loader = hydra.config_loader
+    assert isinstance(loader, composition.Loader)
+    lacking.refuse_keys_of_none(given, loader.chosen, loader.is_choice)
 
 
 def swept(plan: Sequence[launch.Cell]) -> dict[str, list[Any]]:
@@ -182,10 +190,11 @@ def _tell(sweep: Sweep, row: Mapping[str, Any]) -> None:
     if row["status"] == "done":
         return
     cell = next(cell for cell in sweep.plan.cells if cell.digest == row["cell"])
-    outcome = sweep.plan.outcomes.get(cell.overrides)
+    outcome = sweep.plan.outcomes.get(cell.digest)
     reason = row["reason"] or (outcome.reason if outcome else None) or "its process died"
     trace = sweep.folder / row["cell"] / "traceback.txt"
     where = f" ({cells.shown(trace)})" if trace.exists() else ""
-    words = " ".join(f"{key}={sweeps.value_of(cell.config, key)}" for key in swept(sweep.plan.cells))
+    values = {key: sweeps.value_of(cell.config, key) for key in swept(sweep.plan.cells)}
+    words = " ".join(f"{key}={value}" for key, value in values.items() if sweeps.is_said(key, value))
     told = reason if reason.startswith(f"{words}: ") else f"{words or 'the only cell'}: {reason}"
     console.complain(f"{row['status']}: {told}{where}")

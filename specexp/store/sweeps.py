@@ -33,6 +33,11 @@ def value_of(config: Config, key: str) -> Any:
     return value.get("name") if isinstance(value, Mapping) else value
 
 
+def is_said(key: str, value: Any) -> bool:
+    """Whether a swept key's value is worth a word: a member's key without one is one that the cell's member lacks."""
+    return value is not None or "." not in key
+
+
 def telling(configs: Sequence[Config]) -> list[str]:
     """The dotted keys that tell cells apart, as few as will do: those that every cell has and on which they differ,
     then, of the keys that only some members have, those without which two cells would look the same."""

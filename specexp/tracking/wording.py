@@ -9,7 +9,7 @@ from specexp import digits, store
 from specexp.errors import UserError
 from specexp.store import files
 from specexp.store.provenance import command_line
-from specexp.store.sweeps import value_of
+from specexp.store.sweeps import is_said, value_of
 
 # Okabe and Ito's colours, told apart by colour-blind readers too; MLflow's own choice gives two runs the same.
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
@@ -38,7 +38,8 @@ def sweep_name(sweep: store.Sweep) -> str:
 
 
 def _swept(sweep: store.Sweep) -> str:
-    lists = (f"{key}={','.join(map(plain, values))}" for key, values in sweep.content["swept"].items())
+    given = {key: [v for v in values if is_said(key, v)] for key, values in sweep.content["swept"].items()}
+    lists = (f"{key}={','.join(map(plain, values))}" for key, values in given.items())
     return _shortened(" ".join(lists), LONGEST_LIST) or "of one cell"
 
 
@@ -114,7 +115,7 @@ def sweep_note(sweep: store.Sweep) -> str:
 
 def _sweep_row(row: Mapping[str, Any], swept: Sequence[str]) -> list[str]:
     return [
-        *(plain(row[key]) for key in swept),
+        *(plain(row[key]) if is_said(key, row[key]) else "" for key in swept),
         row["status"] if not row["reason"] else f"{row['status']}: {_shortened(row['reason'], 80)}",
         *(interval(row, key) for key in COMPARED),
     ]
