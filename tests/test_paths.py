@@ -12,7 +12,7 @@ from specexp import digits, report, store
 from specexp.__main__ import main
 from specexp.drafted import Ceiling, most_kept
 from specexp.engine import walk
-from specexp.figures import style, sweep, ticks, vectors
+from specexp.figures import series, style, sweep, vectors
 from specexp.metrics import measure
 
 Z = float(norm.isf(1e-6 / 2))  # false alarm of each interval, at a fixed seed
@@ -255,14 +255,18 @@ def test_a_swept_vector_is_a_line_against_its_coordinate():
     assert "acceptance" not in a_third
 
 
-def test_ticks_of_many_digits_are_short():
-    assert [ticks.short(x) for x in (1 / 3, 0.05, 1 / 18, 128000, 0.123456)] == [
-        "0.333",
-        "0.05",
-        "0.0556",
-        "128000",
-        "0.123456",
-    ]
+def test_fractions_of_many_digits_are_short():
+    names = {
+        "0.333333333333": "0.333",
+        "0.05": "0.05",
+        "0.123456": "0.123456",
+        "0.1234567": "0.123",
+        "128000123": "128000123",
+    }
+    assert {name: series.short(name) for name in names} == names
+    rows = [several(x, 1.0, 2, 2.0, rule="naive", **{"draft.sigma": x}) for x in (1 / 3, 1 / 6)]
+    axes, _ = figures_of(rows, {"draft.sigma": [1 / 3, 1 / 6]})["acceptance"]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["0.167", "0.333"]
 
 
 # ---- the presets and the table

@@ -71,8 +71,8 @@ def ceilings(rows: Sequence[Cell], swept: Swept, axis: str) -> list[tuple[str, P
         group[names[-1]] = max(value, group.get(names[-1], value), key=lambda interval: interval[0])
     curves = {group: points([(float(x), *value) for x, value in by_x.items()]) for group, by_x in highest.items()}
     drawn = {group: curve for group, curve in curves.items() if curve and len(curve.x) > 1}
-    names = {group: f" {labelled(others, group)}" if len(drawn) > 1 else "" for group in drawn}
-    return [(f"optimum{names[group]}", curve) for group, curve in drawn.items()]
+    told = {group: f" {labelled(others, group)}" if len(drawn) > 1 else "" for group in drawn}
+    return [(f"optimum{told[group]}", curve) for group, curve in drawn.items()]
 
 
 def drafted_figure(rows: Sequence[Cell], swept: Swept) -> Figure:

@@ -17,6 +17,7 @@ Cell = Mapping[str, str | float | None]
 Interval = tuple[float, float | None, float | None]
 
 LONGEST_NAME = 28
+LONGEST_FRACTION = 8
 
 
 class Line(NamedTuple):
@@ -123,8 +124,14 @@ def lines(
 def labelled(keys: Sequence[str], names: Sequence[str]) -> str:
     """The combination as it would be typed, ``rule=token draft.order=3``; long values (paths, vectors) are cut, and a
     key that a member lacks, or left null, is not named."""
-    short = [name if len(name) <= LONGEST_NAME else f"{name[:9]}…{name[10 - LONGEST_NAME :]}" for name in names]
-    return " ".join(f"{key}={name}" for key, name in zip(keys, short, strict=True) if name != "null")
+    return " ".join(f"{key}={short(name)}" for key, name in zip(keys, names, strict=True) if name != "null")
+
+
+def short(name: str) -> str:
+    """A value's name with room for others: of a long text the ends, of a fraction of many digits the first three."""
+    if number(name) is not None and "." in name and len(name) > LONGEST_FRACTION:
+        return f"{number(name):.3g}"
+    return name if len(name) <= LONGEST_NAME else f"{name[:9]}…{name[10 - LONGEST_NAME :]}"
 
 
 def line_look(first: int, other: int, others: int) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from specexp.figures.series import written
+from specexp.figures.series import short, written
 from specexp.figures.style import DPI
 from specexp.rounds import Floats
 
 INCHES_PER_DIGIT = 0.055
-LONGEST_TICK = 8  # letters
 AXIS_LABELS = {
     "gamma": "draft length γ (tokens)",
     "gamma_max": "longest draft length γ_max (tokens)",
@@ -39,14 +38,9 @@ def named_where_room(axes: Axes, values: Floats) -> list[str]:
     places = axes.transData.transform(np.column_stack([values, np.ones_like(values)]))[:, 0] / DPI  # inches
     names, free = [], -np.inf
     for place, value in zip(places, values, strict=True):
-        name = short(value)
+        name = short(written(value))
         half = 0.5 * INCHES_PER_DIGIT * len(name)
         fits = place - half > free
         names.append(name if fits else "")
         free = place + half + INCHES_PER_DIGIT / 2 if fits else free
     return names
-
-
-def short(value: float) -> str:
-    """The value as it was typed, or to three digits where it has many: a third."""
-    return written(value) if len(written(value)) <= LONGEST_TICK else f"{value:.3g}"
