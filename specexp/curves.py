@@ -12,6 +12,7 @@ from specexp.statistics import NONE, Estimate, Moments
 from specexp.target_only import Text
 
 Curve = tuple[str, list[Estimate]]  # its kind, and tokens per step at gamma = 0, 1, .. gamma_max
+Known = tuple[str | None, Estimate]  # how a number is known (exact or expected; None: it is not, or by definition)
 
 
 def replayed(experiment: Experiment, text: Text | None) -> Replayed | None:

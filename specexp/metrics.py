@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from specexp import bias, gain
 from specexp.build import Experiment
 from specexp.checks import distances, proofs
 from specexp.closed_form import closed_form
@@ -40,13 +41,20 @@ def measure(experiment: Experiment, progress: Progress | None = None) -> Result:
     """Runs the experiment and returns all that it can tell; ``progress(done, total)`` counts steps."""
     players, plan = experiment.players, experiment.plan
     prompts = start_prompts(experiment)
-    walked = observe(players, experiment.gamma, plan, experiment.gamma_max, prompts, progress)
+    asides = {**gain.asides(experiment), **bias.asides(experiment)}
+    walked = observe(players, experiment.gamma, plan, experiment.gamma_max, prompts, progress, asides)
     alone = text(players, plan) if players.pair.persistent else None
     again = replayed(experiment, alone)
     moments = all_moments(experiment, walked, alone, again)
     curve = tokens_by_gamma(experiment, moments, again, progress)
     estimates, metrics = single_numbers(experiment, moments, curve)
     metrics |= distances(experiment, walked, alone) | surprises(experiment) | proofs(experiment)
+    compared = {
+        "gain_over_token": gain.gain_over_token(experiment, walked, alone, again),
+        "bias": bias.bias(experiment, walked),
+    }
+    estimates |= {name: estimate for name, (_, estimate) in compared.items()}
+    metrics |= {f"{name}_source": source for name, (source, _) in compared.items() if source is not None}
     for name, estimate in estimates.items():
         metrics |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
     ways = survivals(experiment, moments)
