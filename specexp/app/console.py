@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from specexp import digits
+from specexp import digits, tables
 from specexp.lengths import curve_end
 from specexp.store.records import Sweep
 
@@ -38,10 +38,11 @@ def run_table(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Se
 
 def show_sweep(sweep: Sweep, places: Mapping[str, str]) -> None:
     """Prints a sweep's table, a row a cell, then ``places``."""
-    header, rows = digits.sweep_table(sweep, is_lossy)
+    header, rows = tables.sweep_table(sweep, is_lossy)
     wide = len(text_table([header, *rows]).partition("\n")[0])
-    if sys.stdout.isatty() and wide > shutil.get_terminal_size().columns:
-        _print_table(*digits.sweep_table(sweep, is_lossy, narrow=True), gap=1)
+    terminal = shutil.get_terminal_size().columns
+    if sys.stdout.isatty() and wide > terminal:
+        _print_table(*tables.spared(*tables.sweep_table(sweep, is_lossy, narrow=True), terminal), gap=1)
     else:
         _print_table(header, rows)
     show_places(places)

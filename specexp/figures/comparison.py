@@ -25,7 +25,10 @@ from specexp.figures.style import COLUMN, DOUBLE, GREY, SKY, legend_above, legen
 from specexp.figures.ticks import label_axis
 
 METRICS = {"tokens_per_step": "tokens per step{}", "speedup": "speedup{} (×)"}  # {}: how it is known
-FINDINGS = {"closed_form_error": "relative error of the closed form"}
+FINDINGS = {  # in percent
+    "closed_form_error": "relative error of the closed form",
+    "gain_over_token": "gain over rule=token{}",
+}
 
 
 def comparison(sweep: Sweep, metric: str) -> Figure | None:
@@ -56,7 +59,7 @@ def line_figure(found: Sequence[Line], axis: str, metric: str, sweep: Sweep) -> 
         draw_plain_decoding(axes)
         mark_best_point(axes, sweep.rows, sweep.swept, axis)
     elif metric in FINDINGS:
-        draw_no_error(axes)
+        in_percent(axes)
     elif axis == "gamma":
         gammas = range(int(axes.dataLim.x0), int(axes.dataLim.x1) + 1)
         draw_reference(axes, gammas, top=1.5 * axes.dataLim.y1)
@@ -69,10 +72,10 @@ def line_figure(found: Sequence[Line], axis: str, metric: str, sweep: Sweep) -> 
     return figure
 
 
-def draw_no_error(axes: Axes) -> None:
-    """The axis in percent, with its zero."""
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    axes.axhline(0.0, color=GREY, linewidth=0.8, zorder=1)
+def in_percent(axes: Axes, upright: bool = False) -> None:
+    """The axis of the numbers in percent, with a line at zero; ``upright`` where it is the lower one."""
+    (axes.xaxis if upright else axes.yaxis).set_major_formatter(PercentFormatter(1.0))
+    (axes.axvline if upright else axes.axhline)(0.0, color=GREY, linewidth=0.8, zorder=1)
 
 
 def draw_ceiling(axes: Axes, gamma: float) -> None:
@@ -94,4 +97,6 @@ def bar_figure(bars: Sequence[tuple[str, Interval]], metric: str, sweep: Sweep) 
         draw_plain_decoding(axes, upright=True)
         mark_best_bar(axes, sweep.rows, sweep.swept)
         legend_above(axes, 1)  # beside long names there is no room for two
+    elif metric in FINDINGS:
+        in_percent(axes, upright=True)
     return figure

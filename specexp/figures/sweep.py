@@ -7,12 +7,15 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from specexp.figures.best import is_over_rules
-from specexp.figures.comparison import FINDINGS, METRICS, comparison
+from specexp.figures.comparison import METRICS, comparison
 from specexp.figures.lossless import lossless_figure, without_test
+from specexp.figures.plane import plane_figure, without_bias
 from specexp.figures.points import number
 from specexp.figures.series import Cell, Sweep, written
 from specexp.figures.style import house_style, save, write_note
 
+FILES = {"gain_over_token": "gain"}  # the file of a figure that has not its metric's name
+NOTES = {"gain_over_token": ("gain in tokens per step at the same γ",)}
 SMALL = 0.005  # an error of the closed form that is worth a figure
 
 
@@ -44,16 +47,26 @@ def draw_sweep(
 
 def figures(sweep: Sweep) -> Iterator[tuple[str, Figure, list[str]]]:
     """(file name, figure, note under it) of all that the sweep has numbers for."""
-    errors = [abs(number(row.get("closed_form_error")) or 0.0) for row in sweep.rows]
-    for metric in [*METRICS, *(FINDINGS if max(errors) >= SMALL else ())]:
+    for metric in [*METRICS, *worth_a_figure(sweep.rows)]:
         figure = comparison(sweep, metric)
         if figure is not None:
-            yield metric, figure, sweep.note
+            yield FILES.get(metric, metric), figure, [*sweep.note, *NOTES.get(metric, ())]
     if is_over_rules(sweep.swept):
+        figure = plane_figure(sweep)
+        if figure is not None:
+            yield "bias", figure, [*sweep.note, without_bias(sweep.rows, list(sweep.swept))]
         figure = lossless_figure(sweep.rows, list(sweep.swept))
         if figure is not None:
             without_bars = [part for part in sweep.note if "95 %" not in part]
             yield "lossless", figure, [*without_bars, without_test(sweep.rows, list(sweep.swept))]
+
+
+def worth_a_figure(rows: Sequence[Cell]) -> Iterator[str]:
+    """The findings that a sweep has: an error of the closed form that shows, a gain over `token` of another rule."""
+    if max(abs(number(row.get("closed_form_error")) or 0.0) for row in rows) >= SMALL:
+        yield "closed_form_error"
+    if any(row.get("gain_over_token_source") for row in rows):
+        yield "gain_over_token"
 
 
 def what_was_swept(
