@@ -8,10 +8,11 @@ from specexp.engine import WARM_UP
 from specexp.observe import Progress, expected_tokens, observe
 from specexp.replay import Replayed, replay
 from specexp.rounds import Local, Replayable
-from specexp.statistics import Estimate, Moments
+from specexp.statistics import NONE, Estimate, Moments
 from specexp.target_only import Text
 
 Curve = tuple[str, list[Estimate]]  # its kind, and tokens per step at gamma = 0, 1, .. gamma_max
+Known = tuple[str | None, Estimate]  # how a number is known (exact or expected; None: it is not, or by definition)
 
 
 def replayed(experiment: Experiment, text: Text | None) -> Replayed | None:
@@ -36,6 +37,13 @@ def tokens_by_gamma(
     if not experiment.players.pair.persistent and isinstance(experiment.players.rule, Local):
         return "expected", [fresh_tokens(moments, gamma) for gamma in gammas]
     return "expected", walked_tokens(experiment, progress)
+
+
+def exact_tokens(experiment: Experiment) -> Estimate:
+    """Tokens a step by the algebra, else by every outcome of a small world."""
+    if experiment.world is not None:
+        return certain(experiment.world.tokens_per_step(experiment.gamma))
+    return NONE if experiment.enumerated is None else certain(experiment.enumerated.tokens_per_step())
 
 
 def certain(value: float) -> Estimate:

@@ -1,21 +1,15 @@
 """Numbers as a person reads them: sensible digits, the interval beside, the three ways of knowing never mixed."""
 
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
-from specexp.lengths import curve_end
 from specexp.rows import TOKENS_PER_STEP
 from specexp.statistics.distance import ROUNDING
 from specexp.statistics.ranked import ALARM
-from specexp.store.records import Sweep
-from specexp.store.replicates import summary
 
 Metrics = Mapping[str, Any]
 Row = tuple[str, str, str, str]
-WORK = {"operations": "operations_factor"}  # of the cost models that count it
-FIRST = {"first kept": "acceptance_first", "optimum": "acceptance_optimum"}  # of several drafts
 NARROW = 1e-9  # an interval narrower than this part of its number is none
 
 
@@ -50,6 +44,15 @@ def value(metrics: Metrics, key: str) -> str:
     return number(metrics.get(key), metrics.get(f"{key}_low"), metrics.get(f"{key}_high"))
 
 
+def gain(metrics: Metrics, key: str) -> tuple[str, str]:
+    """A relative gain and its interval, in percent, with signs."""
+    parts = [None if part is None else 100 * part for part in (metrics.get(key + end) for end in ("", "_low", "_high"))]
+    middle, low, high = (
+        f"{'+' if part is not None and part > 0 else ''}{number(part or None, *parts[1:])}" for part in parts
+    )
+    return middle if parts[0] != 0 else "0", f"[{low}, {high}]" if low and high else ""
+
+
 def percent(part: float | None) -> str:
     """A relative error with its sign."""
     return (
@@ -79,12 +82,14 @@ def run_rows(metrics: Metrics, gamma_max: int, lossy: bool) -> list[Row]:
         *(_row(metrics, "tokens/step", key, way) for way, key in TOKENS_PER_STEP.items()),
         _row(metrics, "closed form", "tokens_per_step_closed_form", _closed_form(metrics)),
         _row(metrics, "speedup", "speedup", str(metrics.get("speedup_source") or "")),
+        *_gain(metrics),
         _row(metrics, "operations", "operations_factor", "times those of plain decoding"),
         _row(metrics, "best gamma", "gamma_best", _best(metrics, gamma_max)),
         _row(metrics, "TV distance", "tv_distance", _floor(metrics)),
         ("lossless", _equals(metrics), "", _verdict(metrics, lossy)),
-        ("exact bias", *_bias(metrics, "tv_exact"), "TV of the next tokens, every outcome summed"),
-        ("audit", *_bias(metrics, "audit_bias"), _trial(metrics)),
+        *_first_token(metrics),
+        ("exact bias", *bias(metrics, "tv_exact"), "TV of the next tokens, every outcome summed"),
+        ("audit", *bias(metrics, "audit_bias"), _trial(metrics)),
         *(_row(metrics, f"perplexity {model}", f"perplexity_{model}") for model in ("target", "draft")),
     ]
     return [row for row in rows if row[1]]
@@ -94,9 +99,22 @@ def _row(metrics: Metrics, name: str, key: str, remark: str = "") -> Row:
     return name, value(metrics, key), interval(metrics, key), remark
 
 
+def _gain(metrics: Metrics) -> list[Row]:
+    """Nothing for `token` itself."""
+    shown, ends, source = *gain(metrics, "gain_over_token"), metrics.get("gain_over_token_source")
+    return [("gain over token", f"{shown} %", ends, str(source))] if source else []
+
+
+def _first_token(metrics: Metrics) -> list[Row]:
+    """Nothing for a rule without bias."""
+    shown, ends = bias(metrics, "bias")
+    remark = f"{metrics.get('bias_source')}; TV of a step's first token from the target's law"
+    return [("bias", shown, ends, remark)] if shown not in ("", "0") else []
+
+
 def _first_of_several(metrics: Metrics) -> list[Row]:
     """How often a draft of the first position is kept, where independent ones have an optimum."""
-    most = _with_interval(metrics, "acceptance_optimum")
+    most = f"{value(metrics, 'acceptance_optimum')} {interval(metrics, 'acceptance_optimum')}".strip()
     return [_row(metrics, "first kept", "acceptance_first", f"optimum {most}")] if most else []
 
 
@@ -132,80 +150,13 @@ def _verdict(metrics: Metrics, lossy: bool) -> str:
     return "NOT lossless: not the target's law" if pvalue < ALARM else "no difference seen"
 
 
-def _bias(metrics: Metrics, key: str) -> tuple[str, str]:
-    bias = metrics.get(key)
-    return ("" if bias is None else "0" if bias <= ROUNDING else number(bias)), ""
+def bias(metrics: Metrics, key: str) -> tuple[str, str]:
+    """A distance between two laws and its interval; what rounding leaves of none is 0."""
+    distance = metrics.get(key)
+    none = distance is not None and distance <= ROUNDING
+    return ("0", "") if none else (value(metrics, key), interval(metrics, key))
 
 
 def _trial(metrics: Metrics) -> str:
     bias = metrics.get("audit_bias")
     return "lossless in every small world" if bias is not None and bias <= ROUNDING else "the largest in small worlds"
-
-
-def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False) -> tuple[list[str], list[list[str]]]:
-    """(header, rows): the swept keys, the status, the numbers one compares; ``lossy`` judges a rule by its name.
-    Below the cells a row for each combination that several seeds replicate: its means, with intervals over seeds.
-
-    ``narrow``: tokens/step only the best of the ways to know them, an interval below its number, and beside the
-    acceptance of several drafts neither alpha nor TV/floor.
-    """
-    rule = sweep.content["fixed"].get("rule.name")
-    ways = [(way, key) for way, key in TOKENS_PER_STEP.items() if _any(sweep, key)][: 1 if narrow else None]
-    drafts = FIRST if _any(sweep, FIRST["optimum"]) or "draft.paths" in sweep.swept else {}
-    columns: dict[str, Callable[[Metrics], str]] = {
-        **{key: partial(_plain, key=key) for key in sweep.swept},
-        "status": lambda row: str(row["status"]),
-        **({} if narrow and drafts else {"alpha": partial(value, key="alpha")}),
-        **{name: partial(value, key=key) for name, key in drafts.items()},
-        **{f"tokens/step {way}": partial(_with_interval, key=key) for way, key in ways},
-        **({"closed form": _error} if _any(sweep, "closed_form_error") else {}),
-        **{name: partial(_with_interval, key=key) for name, key in WORK.items() if _any(sweep, key)},
-        "speedup": partial(_with_interval, key="speedup"),
-        "best gamma": partial(_best_of_cell, fixed=sweep.content["fixed"]),
-        **({"exact bias": lambda row: _bias(row, "tv_exact")[0]} if _any(sweep, "tv_exact") else {}),
-        **({} if narrow and drafts else {"TV/floor": _ratio}),
-        "p-value": lambda row: _lossless(row, lossy(row.get("rule", rule))),
-    }
-    means = [mean | {"seed": f"{mean['seeds']} seeds", "status": "mean"} for mean in summary(sweep.swept, sweep.rows)]
-    rows = [[show(row) for show in columns.values()] for row in [*sweep.rows, *means]]
-    if not narrow:
-        return list(columns), rows
-    return [name.replace(" ", "\n").replace(".", ".\n") for name in columns], [
-        [cell.replace(" [", "\n[") for cell in row] for row in rows
-    ]
-
-
-def _best_of_cell(row: Metrics, fixed: Metrics) -> str:
-    """The best draft length; ``>=`` where it ends the curve, so that a larger gamma_max may find a better one."""
-    gamma, gamma_max = (row.get(key, fixed.get(key)) for key in ("gamma", "gamma_max"))
-    best = row.get("gamma_best")
-    return "" if best is None else f">= {best}" if best == curve_end(gamma or 0, gamma_max) else str(best)
-
-
-def _lossless(row: Metrics, lossy: bool) -> str:
-    shown = chance(row.get("lossless_pvalue"))
-    return f"{shown} (lossy)" if lossy and shown else shown
-
-
-def _any(sweep: Sweep, key: str) -> bool:
-    return any(row.get(key) is not None for row in sweep.rows)
-
-
-def _with_interval(row: Metrics, key: str) -> str:
-    return f"{value(row, key)} {interval(row, key)}".strip()
-
-
-def _error(row: Metrics) -> str:
-    return percent(row.get("closed_form_error"))
-
-
-def _plain(row: Metrics, key: str) -> str:
-    typed = row.get(key)
-    if isinstance(typed, list) and all(isinstance(part, float | int) for part in typed):
-        return f"[{', '.join(f'{part:.4g}' for part in typed)}]"
-    return "" if typed is None else str(typed).lower() if isinstance(typed, bool) else str(typed)
-
-
-def _ratio(row: Metrics) -> str:
-    distance, floor = row.get("tv_distance"), row.get("tv_noise_floor")
-    return f"{distance / floor:.2f}" if distance is not None and floor else ""

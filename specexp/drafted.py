@@ -5,53 +5,63 @@ All drafts of the first position are from the context in which the step starts, 
 be kept has a closed form (``rules.transport.optimum``). Of other draws it has none, and none is reported.
 """
 
+from functools import partial
+
 import numpy as np
 
 from specexp.build import Experiment
-from specexp.curves import certain
+from specexp.curves import Known, certain
 from specexp.engine import Players, Step
-from specexp.enumeration import MOST_OUTCOMES, Enumerated
-from specexp.models.pair import contexts_of, no_randomness
+from specexp.enumeration import Enumerated
+from specexp.models.pair import no_randomness
+from specexp.models.table import contexts
+from specexp.observe import Asides, Walked
 from specexp.positions import survivals
 from specexp.rounds import Floats
+from specexp.rows import Metrics
 from specexp.rules.transport import optimum
 from specexp.siblings import independent
-from specexp.statistics import Estimate, Moments
-
-NAMES = ("optimum", "steps")
-NONE = Estimate(None, None, None)
+from specexp.statistics import NONE, Estimate, Moments
 
 
-class Ceiling:
-    """The optimum at the first position, averaged over the steps of a walk that it is shown; the units are steps where
-    contexts are fresh, requests where they persist. It looks at none where the number is known exactly, or is none."""
+def acceptance_first(experiment: Experiment, moments: Moments) -> Known:
+    """P(a draft is kept at the first position) by the best way that it is known; of no draft there is no number."""
+    best, enumerated = survivals(experiment, moments)[0], experiment.enumerated
+    if not experiment.work(experiment.gamma).drafted:
+        return None, NONE
+    if best.kind != "exact" and enumerated is not None:
+        return "exact", certain(kept_first(enumerated))
+    return best.kind, best.estimate([1], lambda kept: kept)
 
-    def __init__(self, experiment: Experiment) -> None:
-        self.experiment = experiment
-        self.draws = independent_draws(experiment.players, experiment.gamma)
-        self.by_request = np.zeros((experiment.plan.requests, len(NAMES)))
-        self.by_step = Moments.of(NAMES, np.zeros((0, len(NAMES))))
 
-    def see(self, step: Step) -> None:
-        """Adds one step of each stream."""
-        if self.draws is None or self.experiment.enumerated is not None:
-            return
-        most = most_kept(step.round.target_probs[:, 0, 0], step.draft_laws[:, 0, 0], self.draws)
-        units = np.column_stack([np.where(step.round.lengths > 0, most, 0.0), np.ones(len(most))])
-        if self.experiment.players.pair.persistent:
-            self.by_request += units
-        else:
-            self.by_step += Moments.of(NAMES, units)
+def kept_first(enumerated: Enumerated) -> float:
+    """P(a step keeps a draft), every outcome summed."""
+    return float(sum(law.sum(1) @ enumerated.step_starts for law in enumerated.steps[1:]))
 
-    def estimate(self) -> Estimate:
-        """The mean with its interval; without one where every outcome is summed."""
-        enumerated = self.experiment.enumerated
-        if self.draws is None:
-            return NONE
-        if enumerated is not None:
-            return certain(exact_optimum(self.experiment.players, enumerated, self.draws))
-        persistent = self.experiment.players.pair.persistent
-        return (Moments.of(NAMES, self.by_request) if persistent else self.by_step).ratio(*NAMES)
+
+def acceptance_optimum(experiment: Experiment, walked: Walked) -> Estimate:
+    """The most that could be kept at the first position: over the long-run law of the contexts in which steps start
+    where every outcome is summed, else over the walk's own."""
+    draws, enumerated = independent_draws(experiment.players, experiment.gamma), experiment.enumerated
+    if draws is None:
+        return NONE
+    if enumerated is None:
+        return walked.asides.ratio("optimum", "steps")
+    pair = experiment.players.pair
+    numbers = contexts(pair.vocab, pair.memory or 0)
+    p, q = pair.next_laws(pair.start(numbers, no_randomness), len(numbers))
+    return certain(float(enumerated.step_starts @ most_kept(p, q, draws)))
+
+
+def asides(experiment: Experiment) -> Asides:
+    """What the walk keeps for it: nothing where it is known exactly, or is none."""
+    draws = independent_draws(experiment.players, experiment.gamma)
+    return {} if draws is None or experiment.enumerated is not None else {"optimum": partial(_at_the_start, draws)}
+
+
+def _at_the_start(draws: int, step: Step) -> Floats:
+    most = most_kept(step.round.target_probs[:, 0, 0], step.draft_laws[:, 0, 0], draws)
+    return np.where(step.round.lengths > 0, most, 0.0)
 
 
 def independent_draws(players: Players, gamma: int) -> int | None:
@@ -67,36 +77,7 @@ def most_kept(p: Floats, q: Floats, draws: int) -> Floats:
     return optimum(p, q, np.full(len(p), draws))
 
 
-def exact_optimum(players: Players, enumerated: Enumerated, draws: int) -> float:
-    """The optimum over the long-run law of the contexts in which steps start."""
-    pair, numbers = players.pair, contexts_of(players.pair, MOST_OUTCOMES)
-    assert numbers is not None  # each has been enumerated
-    p, q = pair.next_laws(pair.start(numbers, no_randomness), len(numbers))
-    return float(enumerated.step_starts @ most_kept(p, q, draws))
-
-
-def first_position(
-    experiment: Experiment, moments: Moments, ceiling: Ceiling
-) -> tuple[dict[str, Estimate], dict[str, int | str | None]]:
-    """The numbers of the first position, and of what a step drafts and verifies: those with an interval, the others."""
-    work, (way, first) = experiment.work(experiment.gamma), acceptance_first(experiment, moments)
-    return {"acceptance_first": first, "acceptance_optimum": ceiling.estimate()}, {
-        "acceptance_first_source": way,
-        "drafted_per_step": work.drafted,
-        "verified_per_step": work.verified,
-    }
-
-
-def acceptance_first(experiment: Experiment, moments: Moments) -> tuple[str, Estimate]:
-    """P(a draft is kept at the first position) by the best way that it is known; of no draft there is no number."""
-    best, enumerated = survivals(experiment, moments)[0], experiment.enumerated
-    if not experiment.work(experiment.gamma).drafted:
-        return best.kind, NONE
-    if best.kind != "exact" and enumerated is not None:
-        return "exact", certain(kept_first(enumerated))
-    return best.kind, best.estimate([1], lambda kept: kept)
-
-
-def kept_first(enumerated: Enumerated) -> float:
-    """P(a step keeps a draft), every outcome summed."""
-    return float(sum(law.sum(1) @ enumerated.step_starts for law in enumerated.steps[1:]))
+def amounts(experiment: Experiment) -> Metrics:
+    """What a step drafts and verifies, in tokens and positions."""
+    work = experiment.work(experiment.gamma)
+    return {"drafted_per_step": work.drafted, "verified_per_step": work.verified}

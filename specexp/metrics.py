@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specexp.audit import audit, refuse_false_claim
+from specexp import bias, drafted, gain
 from specexp.build import Experiment
+from specexp.checks import distances, proofs
 from specexp.closed_form import closed_form
 from specexp.costs import CountsOperations, speedup
-from specexp.curves import Curve, certain, replayed, scaled, tokens_by_gamma
-from specexp.drafted import Ceiling, first_position
+from specexp.curves import Curve, certain, exact_tokens, replayed, scaled, tokens_by_gamma
 from specexp.models.ngram import Ngram, held_out_surprise
 from specexp.models.table import contexts
 from specexp.models.text import TextTarget
@@ -22,16 +22,11 @@ from specexp.observe import Progress, Walked, observe
 from specexp.positions import closed_form_rows, position_rows, survivals, token_rows
 from specexp.replay import Replayed
 from specexp.rounds import Ints
-from specexp.rows import CurveRow
+from specexp.rows import CurveRow, Metrics
 from specexp.rules.single import Token
 from specexp.sampling import draw, streams
-from specexp.statistics import Estimate, Moments
-from specexp.statistics.distance import tv_distance, tv_noise_floor
-from specexp.statistics.ranked import ranked_test
-from specexp.target_only import Text, fresh_counts, text
-
-Metrics = dict[str, float | int | str | None]
-NONE = Estimate(None, None, None)
+from specexp.statistics import NONE, Estimate, Moments
+from specexp.target_only import Text, text
 
 
 @dataclass(frozen=True)
@@ -46,16 +41,23 @@ def measure(experiment: Experiment, progress: Progress | None = None) -> Result:
     """Runs the experiment and returns all that it can tell; ``progress(done, total)`` counts steps."""
     players, plan = experiment.players, experiment.plan
     prompts = start_prompts(experiment)
-    ceiling = Ceiling(experiment)
-    walked = observe(players, experiment.gamma, plan, experiment.gamma_max, prompts, progress, ceiling.see)
+    asides = {**gain.asides(experiment), **bias.asides(experiment), **drafted.asides(experiment)}
+    walked = observe(players, experiment.gamma, plan, experiment.gamma_max, prompts, progress, asides)
     alone = text(players, plan) if players.pair.persistent else None
     again = replayed(experiment, alone)
     moments = all_moments(experiment, walked, alone, again)
     curve = tokens_by_gamma(experiment, moments, again, progress)
     estimates, metrics = single_numbers(experiment, moments, curve)
-    first, amounts = first_position(experiment, moments, ceiling)
-    estimates |= first
-    metrics |= amounts | distances(experiment, walked, alone) | surprises(experiment) | proofs(experiment)
+    metrics |= distances(experiment, walked, alone) | surprises(experiment) | proofs(experiment)
+    metrics |= drafted.amounts(experiment)
+    compared = {
+        "gain_over_token": gain.gain_over_token(experiment, walked, alone, again),
+        "bias": bias.bias(experiment, walked),
+        "acceptance_first": drafted.acceptance_first(experiment, moments),
+    }
+    estimates |= {name: estimate for name, (_, estimate) in compared.items()}
+    estimates["acceptance_optimum"] = drafted.acceptance_optimum(experiment, walked)
+    metrics |= {f"{name}_source": source for name, (source, _) in compared.items() if source is not None}
     for name, estimate in estimates.items():
         metrics |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
     ways = survivals(experiment, moments)
@@ -122,13 +124,6 @@ def tokens_per_step(experiment: Experiment, moments: Moments) -> dict[str, Estim
     }
 
 
-def exact_tokens(experiment: Experiment) -> Estimate:
-    """Tokens a step by the algebra, else by every outcome of a small world."""
-    if experiment.world is not None:
-        return certain(experiment.world.tokens_per_step(experiment.gamma))
-    return NONE if experiment.enumerated is None else certain(experiment.enumerated.tokens_per_step())
-
-
 def alpha(experiment: Experiment, moments: Moments) -> Estimate:
     """Mean of sum_x min(p, q) over the contexts that the target alone meets (Leviathan et al. 2022, definition 3.1 and
     theorem 3.5)."""
@@ -184,39 +179,6 @@ def gamma_rows(experiment: Experiment, curve: Curve) -> Iterator[CurveRow]:
     for gamma, estimate in enumerate(tokens):
         yield CurveRow("by_gamma/tokens_per_step", gamma, kind, *estimate)
         yield CurveRow("by_gamma/speedup", gamma, kind, *scaled(estimate, speed(experiment, gamma)))
-
-
-def distances(experiment: Experiment, walked: Walked, alone: Text | None) -> Metrics:
-    """The emitted stream against the target's own (the notebook's check, with its noise floor) and against the law it
-    should have, by rank."""
-    players, emitted = experiment.players, walked.counts
-    other = alone.counts if alone else fresh_counts(players.pair, players.rule, experiment.plan, emitted.total)
-    ranked = ranked_test(walked.ranked)
-    return {
-        "emitted_tokens": emitted.total,
-        "tv_distance": tv_distance(emitted, other),
-        "tv_noise_floor": tv_noise_floor(emitted, other),
-        "tv_ranked": ranked.tv_ranked,
-        "tv_ranked_noise_floor": ranked.tv_ranked_noise_floor,
-        "lossless_pvalue": ranked.pvalue,
-        **{f"lossless_pvalue_{part}": pvalue for part, pvalue in ranked.pvalues.items()},
-    }
-
-
-def proofs(experiment: Experiment) -> Metrics:
-    """``tv_exact``: the bias of the next max(2, gamma+1) tokens' joint law, by enumeration, from the contexts in which
-    steps start; null where the world is too large. With audit=true, also the largest bias over small worlds; UserError
-    for a rule that claims to be lossless and is not."""
-    players, gamma = experiment.players, experiment.gamma
-    enumerated = experiment.enumerated
-    metrics: Metrics = {"tv_exact": None}
-    if enumerated is not None:
-        metrics["tv_exact"] = float(enumerated.bias(max(2, gamma + 1)) @ enumerated.step_starts)
-    if experiment.audit:
-        verdict = audit(players, gamma, experiment.plan.seed)
-        refuse_false_claim(players, verdict, experiment.rule_name)
-        metrics["audit_bias"] = verdict.bias
-    return metrics
 
 
 def surprises(experiment: Experiment) -> Metrics:

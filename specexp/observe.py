@@ -6,7 +6,7 @@ chance of that, averaged over what is cheap to average over, and ``expected`` th
 ``counted`` steps.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,16 +19,20 @@ from specexp.statistics.distance import TokenCounts, count_tokens
 from specexp.statistics.ranked import RankedSums, ranked_sums
 
 Progress = Callable[[int, int], None]
+Asides = Mapping[str, Callable[[Step], Floats]]  # [B] numbers of a step, by name, that a caller wants kept too
+BESIDE = ("steps", "expected")  # the columns that asides are read with
 
 
 @dataclass(frozen=True)
 class Walked:
-    """Sums over a walk. ``units`` [requests, columns] by request where contexts persist, else None."""
+    """Sums over a walk. ``units`` [requests, columns] by request where contexts persist, else None. ``asides``: the
+    moments of "steps", "expected" and what the caller asked for, over the same units."""
 
     moments: Moments
     counts: TokenCounts
     ranked: RankedSums
     units: Floats | None
+    asides: Moments
 
 
 def columns(gamma: int, reach: int) -> tuple[str, ...]:
@@ -45,15 +49,15 @@ def observe(
     gamma_max: int,
     prompts: Ints | None = None,
     progress: Progress | None = None,
-    see: Callable[[Step], None] | None = None,
+    asides: Asides | None = None,
 ) -> Walked:
-    """Walks ``plan`` and sums it up; ``prompts`` as in ``engine.walk``; ``progress(steps done, steps in all)``; what
-    ``see`` is shown are the steps as they are made."""
-    steps = _told(walk(players, gamma, plan, prompts), plan, progress, see)
+    """Walks ``plan`` and sums it up; ``prompts`` as in ``engine.walk``; ``progress(steps done, steps in all)``;
+    ``asides`` are kept beside the walk's own columns, and move none of them."""
+    steps = _told(walk(players, gamma, plan, prompts), plan, progress)
     if players.pair.persistent:
-        return _observe_requests(players, steps, gamma, plan)
+        return _observe_requests(players, steps, gamma, plan, asides or {})
     one_context = players.pair.target.constant and isinstance(players.rule, Local)  # its powers reach any position
-    return _observe_steps(players, steps, gamma, max(gamma, gamma_max) if one_context else gamma)
+    return _observe_steps(players, steps, gamma, max(gamma, gamma_max) if one_context else gamma, asides or {})
 
 
 def expected_tokens(players: Players, gamma: int, plan: Plan) -> Moments:
@@ -71,47 +75,54 @@ def expected_tokens(players: Players, gamma: int, plan: Plan) -> Moments:
     return Moments.of(names, units) if by_request else sums
 
 
-def _told(
-    steps: Iterator[Step], plan: Plan, progress: Progress | None, see: Callable[[Step], None] | None
-) -> Iterator[Step]:
+def _told(steps: Iterator[Step], plan: Plan, progress: Progress | None) -> Iterator[Step]:
     done = 0
     for step in steps:
-        if see is not None:
-            see(step)
         yield step
         done += len(step.kept)
         if progress is not None:
             progress(done, plan.total)
 
 
-def _observe_steps(players: Players, steps: Iterator[Step], gamma: int, reach: int) -> Walked:
+def _observe_steps(players: Players, steps: Iterator[Step], gamma: int, reach: int, asides: Asides) -> Walked:
     names = (*columns(gamma, reach), "overlap", "contexts", "rate")
     blocks = (
         (
-            Moments.of(names, fresh_units(players, step, reach)),
+            Moments.of(names, units := fresh_units(players, step, reach)),
             TokenCounts.of(count_tokens(step.tokens, players.pair.vocab)),
             _ranked(players, step),
+            Moments.of((*BESIDE, *asides), _beside(step, units, names, asides)),
         )
         for step in steps
     )
-    moments, counts, ranked = next(blocks)
+    moments, counts, ranked, beside = next(blocks)
     for more in blocks:
-        moments, counts, ranked = moments + more[0], counts + more[1], ranked + more[2]
-    return Walked(moments, counts, ranked, None)
+        moments, counts, ranked, beside = moments + more[0], counts + more[1], ranked + more[2], beside + more[3]
+    return Walked(moments, counts, ranked, None, beside)
 
 
-def _observe_requests(players: Players, steps: Iterator[Step], gamma: int, plan: Plan) -> Walked:
+def _beside(step: Step, units: Floats, names: Sequence[str], asides: Asides) -> Floats:
+    """[B, 2 + asides]: a row's columns that asides are read with, then what was asked for."""
+    known = units[:, [names.index(name) for name in BESIDE]]
+    return np.column_stack([known, *(aside(step) for aside in asides.values())])
+
+
+def _observe_requests(players: Players, steps: Iterator[Step], gamma: int, plan: Plan, asides: Asides) -> Walked:
     names, ranked = columns(gamma, gamma), None
-    units = np.zeros((plan.requests, len(names)))
+    units, beside = np.zeros((plan.requests, len(names))), np.zeros((plan.requests, len(BESIDE) + len(asides)))
     tokens = np.zeros((plan.requests, players.pair.vocab), dtype=np.int64)
     for step in steps:
-        units += step_units(step, survival_given_drafts(players.rule, step))
+        here = step_units(step, survival_given_drafts(players.rule, step))
+        units += here
+        beside += _beside(step, here, names, asides)
         rows, places = np.nonzero(step.tokens >= 0)
         np.add.at(tokens, (rows, step.tokens[rows, places]), 1)
         seen = _ranked(players, step)
         ranked = seen if ranked is None else ranked + seen
     assert ranked is not None  # a plan has at least one step
-    return Walked(Moments.of(names, units), TokenCounts.of(tokens), ranked, units)
+    return Walked(
+        Moments.of(names, units), TokenCounts.of(tokens), ranked, units, Moments.of((*BESIDE, *asides), beside)
+    )
 
 
 def fresh_units(players: Players, step: Step, reach: int) -> Floats:

@@ -130,6 +130,16 @@ class ByPrefix(Protocol):
 
 
 @runtime_checkable
+class FirstToken(Protocol):
+    """A rule that knows the law of the first token that a step emits, though it is not Local, or more simply than from
+    the masses of one that is. Its bias is then known where contexts are too many to be summed."""
+
+    def first_law(self, p: Floats, q: Floats) -> Floats:
+        """[..., V]: law of the first token of a step that drafts, averaged over its drafts."""
+        ...
+
+
+@runtime_checkable
 class Replayable(Protocol):
     """A lossless rule with a per-token chance along a text sampled from the target: replay needs two numbers a token
     (docs/design.md), whatever the vocabulary."""
@@ -143,8 +153,13 @@ class Replayable(Protocol):
 def reference_law(rule: Rule, p: Floats, q: Floats) -> Floats:
     """[B, V]: the law that the next token of the rule's stream should have, in contexts of laws ``p``, ``q`` [B, V]:
     its reference for rounds in which nothing is drafted."""
+    return rule.reference(undrafted(p, q))[:, 0, 0]
+
+
+def undrafted(p: Floats, q: Floats) -> Round:
+    """Rounds in which nothing is drafted, in contexts of laws ``p``, ``q`` [B, V]."""
     nothing, lengths = np.zeros((len(p), 1, 0), dtype=np.int64), np.zeros(len(p), dtype=np.int64)
-    return rule.reference(Round(nothing, q[:, None, None], p[:, None, None], nothing, lengths))[:, 0, 0]
+    return Round(nothing, q[:, None, None], p[:, None, None], nothing, lengths)
 
 
 class Model(Protocol):

@@ -1,7 +1,9 @@
-"""What metrics makes, the store writes, figures draw and MLflow logs: a row of curves.csv, and the three ways to know a
-number."""
+"""What metrics makes, the store writes, figures draw and MLflow logs: the metrics, a row of curves.csv, and the three
+ways to know a number."""
 
 from typing import NamedTuple
+
+Metrics = dict[str, float | int | str | None]  # metrics.json: a word only where the name ends in _source
 
 # The ways to know tokens per step, the best first, and the metric that each is.
 TOKENS_PER_STEP = {

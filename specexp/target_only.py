@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from specexp.engine import BLOCK_TIME, WARM_UP, Plan, Players, block_rows
-from specexp.models.pair import Pair, PairState
+from specexp.models.pair import Pair
 from specexp.replay import Chances
-from specexp.rounds import Floats, Ints, Rule, reference_law
+from specexp.rounds import Floats, Rule, reference_law
 from specexp.sampling import draw, target_only_streams
 from specexp.statistics.distance import TokenCounts, count_tokens
 
@@ -24,6 +24,7 @@ class Text:
     chances: Chances
     overlap: Floats  # [R]: sum over the request's contexts of sum_x min(p, q)
     contexts: int  # of each request
+    own: bool  # drawn from p in every context, not from another law that the rule's stream should have
 
 
 def fresh_counts(pair: Pair, rule: Rule, plan: Plan, tokens: int) -> TokenCounts:
@@ -50,22 +51,19 @@ def text(players: Players, plan: Plan) -> Text:
     state = pair.start(pair.first_prompts(plan.requests, random("start")), random)
     p, q, overlap = (np.zeros((plan.requests, length)) for _ in range(3))
     tokens = np.zeros((plan.requests, length), dtype=np.int64)
-    uniforms = np.zeros(0)
+    uniforms, own = np.zeros(0), True
     for time in range(-WARM_UP, length):
         if (time + WARM_UP) % BLOCK_TIME == 0:
             block = (time + WARM_UP) // BLOCK_TIME
             uniforms = target_only_streams(plan.seed, block)("verify").random((BLOCK_TIME, plan.requests))
-        emitted, p_law, q_law = _next(players, state, uniforms[(time + WARM_UP) % BLOCK_TIME])
+        p_law, q_law = pair.next_laws(state, plan.requests)
+        law = reference_law(players.rule, p_law, q_law)
+        emitted = draw(law, uniforms[(time + WARM_UP) % BLOCK_TIME])
+        own = own and np.array_equal(law, p_law)
         if time >= 0:
             rows = np.arange(plan.requests)
             tokens[:, time], p[:, time], q[:, time] = emitted, p_law[rows, emitted], q_law[rows, emitted]
             overlap[:, time] = np.minimum(p_law, q_law).sum(-1)
         state = pair.advance(state, emitted[:, None], np.ones(plan.requests, dtype=np.int64))
     counts = TokenCounts.of(count_tokens(tokens, pair.vocab))
-    return Text(counts, Chances(p, q, np.full(plan.requests, length)), overlap.sum(1), length)
-
-
-def _next(players: Players, state: PairState, uniforms: Floats) -> tuple[Ints, Floats, Floats]:
-    """The next token of each stream [R] and the two laws [R, V] of its context."""
-    p, q = players.pair.next_laws(state, len(uniforms))
-    return draw(reference_law(players.rule, p, q), uniforms), p, q
+    return Text(counts, Chances(p, q, np.full(plan.requests, length)), overlap.sum(1), length, own)

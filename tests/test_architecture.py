@@ -66,14 +66,14 @@ HEART = inside(
     *("rounds", "sampling", "rules", "models", "lengths", "costs", "engine", "exact", "enumeration", "audit", "replay"),
     *("statistics", "observe", "target_only", "values", "plugins", "errors"),
 )
-NUMBERS = [*HEART, *inside("positions", "curves", "metrics")]
+NUMBERS = [*HEART, *inside("positions", "curves", "checks", "metrics")]
 READERS = inside("app")
 
 
 @pytest.mark.parametrize("module", HEART)
 def test_the_heart_knows_no_house(module):
     """Laws, rules, walks and statistics know neither configs nor files nor figures, nor the libraries of those."""
-    rooms = ("build", "store", "report", "tracking", "figures", "app", "metrics", "curves")
+    rooms = ("build", "store", "report", "tracking", "figures", "app", "metrics", "curves", "checks")
     for name in (*(f"specexp.{room}" for room in rooms), "mlflow", "matplotlib", "hydra", "omegaconf", "rich", "yaml"):
         assert not knows(module, name), name
 

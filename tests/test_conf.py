@@ -97,7 +97,9 @@ def preset(folder: Path, name: str, content: str) -> None:
 
 def test_a_members_variant_of_ones_own_is_taken_from_config_dir(tmp_path: Path) -> None:
     (tmp_path / "draft").mkdir()
-    (tmp_path / "draft" / "weak.yaml").write_text("name: noise\nsigma: 0.9\npaths: 1\n", encoding="utf-8")
+    (tmp_path / "draft" / "weak.yaml").write_text(
+        "name: noise\nsigma: 0.9\npaths: 1\nreplacement: true\ngreedy: false\n", encoding="utf-8"
+    )
     assert composed("draft=weak", config_dir=tmp_path).draft.sigma == 0.9
 
 

@@ -36,3 +36,19 @@ def test_rounding_is_no_error_and_no_bias() -> None:
     shown = rows(tv_exact=3e-16, audit_bias=0.25)
     assert shown["exact bias"][0] == "0"
     assert shown["audit"] == ("0.2500", "the largest in small worlds")
+
+
+def test_the_gain_has_a_sign_and_its_interval_in_percent() -> None:
+    noisy = {"gain_over_token": 0.0454, "gain_over_token_low": 0.0439, "gain_over_token_high": 0.047}
+    assert digits.gain(noisy, "gain_over_token") == ("+4.54", "[+4.39, +4.70]")
+    assert digits.gain({"gain_over_token": -0.25}, "gain_over_token") == ("-25.00", "")
+    assert digits.gain({"gain_over_token": 0.0}, "gain_over_token") == ("0", "")
+    assert digits.gain({}, "gain_over_token") == ("", "")
+    assert rows(**noisy, gain_over_token_source="expected")["gain over token"] == ("+4.54 %", "expected")
+    assert "gain over token" not in rows(gain_over_token=0.0)  # the rule `token` itself
+
+
+def test_a_bias_has_a_row_where_there_is_one() -> None:
+    assert rows(bias=0.2, bias_source="exact")["bias"][0] == "0.2000"
+    assert "bias" not in rows(bias=3e-17, bias_source="exact")
+    assert "bias" not in rows(bias=None)

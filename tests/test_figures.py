@@ -418,7 +418,7 @@ def test_names_give_bars_and_the_best_is_marked():
     assert axes.get_xlabel() == "speedup (×)"
 
 
-@pytest.mark.parametrize("known", [{"tv_exact": 0.01}, {"lossless_pvalue": 1e-4}])
+@pytest.mark.parametrize("known", [{"tv_exact": 0.01}, {"lossless_pvalue": 1e-4}, {"bias": 0.01}])
 @pytest.mark.parametrize("gammas", [(4,), (2, 4)])
 def test_the_star_crowns_no_rule_known_to_be_lossy(known, gammas):
     rules = ("token", "block", "greedy_by_name")

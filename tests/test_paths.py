@@ -1,16 +1,15 @@
 """Several drafts as a user sees them: the numbers of the first position, their figures, the presets, the table."""
 
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 from worlds import experiment
 
-from specexp import digits, report, store
+from specexp import drafted, report, store, tables
 from specexp.__main__ import main
-from specexp.drafted import Ceiling, most_kept
+from specexp.drafted import most_kept
 from specexp.engine import walk
 from specexp.figures import series, style, sweep, vectors
 from specexp.metrics import measure
@@ -102,11 +101,10 @@ def test_a_tree_is_counted_by_its_nodes_and_its_roots_children_compete():
 
 
 def test_nothing_is_sorted_for_a_rule_that_takes_one_path():
-    """The walk of ``token`` costs what it did."""
-    ceiling = Ceiling(experiment(rule="token"))
-    ceiling.see(SimpleNamespace())  # type: ignore[arg-type]  # it looks at nothing
-    with pytest.raises(AttributeError):
-        Ceiling(experiment(rule="recursive")).see(SimpleNamespace())  # type: ignore[arg-type]
+    """The walk of ``token`` costs what it did; so does that of a world whose every outcome is summed."""
+    assert not drafted.asides(experiment(rule="token"))
+    assert not drafted.asides(experiment(rule="recursive", draft__paths=2, **FIXED))
+    assert drafted.asides(experiment(rule="recursive"))
 
 
 # ---- figures
@@ -144,7 +142,7 @@ def a_sweep():
 def figures_of(rows, swept):
     with style.house_style():
         done = [row for row in rows if row["status"] == "done"]
-        a_sweep = sweep.Sweep(*vectors.by_coordinate(done, swept), ["note"])
+        a_sweep = series.Sweep(*vectors.by_coordinate(done, swept), ["note"])
         return {name: (figure.axes[0], note) for name, figure, note in sweep.figures(a_sweep)}
 
 
@@ -343,16 +341,17 @@ def test_the_table_shows_the_first_position_and_fits_a_terminal(outputs):
     words = ["-m", "rule=token,recursive,transport", "draft.paths=1,2", "steps=50", "gamma_max=4", "figures=none"]
     folder, rows = swept(outputs, *words)
     table = store.read_sweep(folder)
-    header, shown = digits.sweep_table(table, lambda rule: False)
+    header, shown = tables.sweep_table(table, lambda rule: False)
     assert [row["status"] for row in rows] == ["done", "skipped", "done", "done", "done", "done"]
     assert [line[header.index("optimum")] for line in shown][:2] == ["", ""]
     assert header[header.index("first kept") + 1] == "optimum"
-    narrow, cells = digits.sweep_table(table, lambda rule: False, narrow=True)
+    narrow, cells = tables.sweep_table(table, lambda rule: False, narrow=True)
+    narrow, cells = tables.spared(narrow, cells, 100)
     widths = [
         max(len(part) for cell in column for part in cell.split("\n")) for column in zip(narrow, *cells, strict=True)
     ]
     assert sum(widths) + len(widths) - 1 <= 100
-    one = digits.sweep_table(swept_alone(outputs), lambda rule: False)[0]
+    one = tables.sweep_table(swept_alone(outputs), lambda rule: False)[0]
     assert "first kept" not in one
 
 
@@ -375,5 +374,5 @@ def test_values_are_shown_as_they_were_typed(outputs):
         "gamma_max=1",
         "figures=none",
     )
-    _, rows = digits.sweep_table(store.read_sweep(folder), lambda rule: False)
+    _, rows = tables.sweep_table(store.read_sweep(folder), lambda rule: False)
     assert [row[:2] for row in rows][1:3] == [["[0.25, 0.25, 0.25, 0.25]", "false"], ["[0.1, 0.2, 0.3, 0.4]", "true"]]

@@ -197,9 +197,12 @@ class Draft(FixedDraft):
 def test_every_family_may_come_from_outside(draft: str) -> None:
     Path("members.py").write_text(MEMBERS, encoding="utf-8")
     write_yaml("my_conf/target/mine.yaml", "{name: mine, import: 'members:Target', probs: [0.4, 0.6]}")
-    write_yaml("my_conf/draft/mine.yaml", f"{draft[:-1]}, name: mine, paths: 1}}")
+    write_yaml("my_conf/draft/mine.yaml", f"{draft[:-1]}, name: mine, paths: 1, replacement: true, greedy: false}}")
     write_yaml("my_conf/length/mine.yaml", "{name: mine, import: 'members:Length'}")
-    write_yaml("my_conf/cost/mine.yaml", "{name: mine, import: 'members:Cost', ratio: 0.5, operations: 0.1}")
+    write_yaml(
+        "my_conf/cost/mine.yaml",
+        "{name: mine, import: 'members:Cost', ratio: 0.5, operations: 0.1, batch: false, verify: 0}",
+    )
     words = [f"{family}=mine" for family in ("target", "draft", "length", "cost")]
     assert main([*QUICK, *MINE, *words]) == 0
     assert read(folders()[0], "metrics.json")["tokens_per_step_exact"] > 1

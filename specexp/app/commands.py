@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from specexp import digits, latex, store
+from specexp import latex, store, tables
 from specexp import report as drawing
 from specexp.app import composition, console
 from specexp.app.bookkeeping import Bookkeeper
@@ -47,7 +47,7 @@ def _report_sweep(folder: Path) -> None:
     store.refresh_sweep(folder)
     drawn = drawing.draw_sweep(folder, drawing.FORMATS["all"])
     sweep = store.read_sweep(folder)
-    store.write_text(folder, TABLE, latex.booktabs(*digits.sweep_table(sweep, console.lossy_rules(sweep))))
+    store.write_text(folder, TABLE, latex.booktabs(*tables.sweep_table(sweep, console.lossy_rules(sweep))))
     console.show_sweep(sweep, {"folder": str(folder), **_drawn(drawn)})
 
 

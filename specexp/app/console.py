@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, TextIO
 
-from specexp import digits, plugins, store
+from specexp import digits, plugins, store, tables
 from specexp.errors import UserError
 from specexp.lengths import curve_end
 from specexp.store.records import Sweep
@@ -41,10 +41,11 @@ def run_table(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Se
 def show_sweep(sweep: Sweep, places: Mapping[str, str]) -> None:
     """Prints a sweep's table, a row a cell, then ``places``."""
     lossy = lossy_rules(sweep)
-    header, rows = digits.sweep_table(sweep, lossy)
+    header, rows = tables.sweep_table(sweep, lossy)
     wide = len(text_table([header, *rows]).partition("\n")[0])
-    if sys.stdout.isatty() and wide > shutil.get_terminal_size().columns:
-        _print_table(*digits.sweep_table(sweep, lossy, narrow=True), gap=1)
+    terminal = shutil.get_terminal_size().columns
+    if sys.stdout.isatty() and wide > terminal:
+        _print_table(*tables.spared(*tables.sweep_table(sweep, lossy, narrow=True), terminal), gap=1)
     else:
         _print_table(header, rows)
     show_places(places)

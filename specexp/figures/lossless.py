@@ -43,15 +43,21 @@ def is_tested(row: Cell) -> bool:
 def without_test(rows: Sequence[Cell], keys: Sequence[str]) -> str:
     """The small print on the cells that have no row here, by their rules; empty where there are none."""
     untested = [row for row in rows if not is_tested(row)]
+    return f"no test in {len(untested)} of {len(rows)} cells: {by_rules(untested, keys)}" if untested else ""
+
+
+def by_rules(rows: Sequence[Cell], keys: Sequence[str]) -> str:
+    """The rules of the cells, each once."""
     rules = [key for key in keys if key.split(".")[0] == "rule"]
-    names = dict.fromkeys(labelled(rules, [written(row.get(key)) for key in rules]) for row in untested)
-    return f"no test in {len(untested)} of {len(rows)} cells: {', '.join(names)}" if untested else ""
+    return ", ".join(dict.fromkeys(labelled(rules, [written(row.get(key)) for key in rules]) for row in rows))
 
 
 def is_lossy(row: Cell) -> bool:
-    """Whether the cell's rule is known not to keep the target's law: by every outcome summed, or by the ranked test."""
-    bias, pvalue = number(row.get("tv_exact")), number(row.get("lossless_pvalue"))
-    return (bias is not None and bias > ROUNDING) or (pvalue is not None and pvalue < ALARM)
+    """Whether the cell's rule is known not to keep the target's law: by its bias, by every outcome summed, or by the
+    ranked test."""
+    biases = [number(row.get(key)) or 0.0 for key in ("bias", "tv_exact", "tv_exact_target")]
+    pvalue = number(row.get("lossless_pvalue"))
+    return max(biases) > ROUNDING or (pvalue is not None and pvalue < ALARM)
 
 
 def draw_threshold(axes: Axes, x: float, label: str, color: str) -> None:

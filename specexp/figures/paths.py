@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from specexp.figures.points import Points, draw_points, number, points
-from specexp.figures.series import Cell, Interval, Line, axis_key, gather, labelled, line_keys, lines, ways
+from specexp.figures.series import Cell, Interval, Line, Sweep, axis_key, gather, labelled, line_keys, lines, ways
 from specexp.figures.style import COLUMN, DASHES, DOUBLE, GREY, legend_above, legend_beside, sheet
 from specexp.figures.ticks import label_axis
 
@@ -21,11 +21,11 @@ VERIFIED = "a step verifies one position more than it drafts tokens, in one pass
 Swept = Mapping[str, Sequence[Any]]
 
 
-def drafts_figures(rows: Sequence[Cell], swept: Swept, note: list[str]) -> Iterator[tuple[str, Figure, list[str]]]:
+def drafts_figures(sweep: Sweep) -> Iterator[tuple[str, Figure, list[str]]]:
     """(file name, figure, note under it): ``acceptance`` and ``drafted``, where several drafts were compared."""
+    rows, swept, note = sweep.rows, rules_first(sweep.swept), sweep.note
     if not is_over_drafts(rows, swept):
         return
-    swept = rules_first(swept)
     acceptance = acceptance_figure(rows, swept)
     if acceptance is not None:
         yield "acceptance", acceptance, note

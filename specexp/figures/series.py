@@ -29,6 +29,16 @@ class Line(NamedTuple):
     seeds: tuple[list[float], list[float]]  # (x, value) of each replicate, where there are several
 
 
+class Sweep(NamedTuple):
+    """A sweep's cells that are done, its swept keys in the order given, the note under its figures, and the draft
+    length if all cells share one."""
+
+    rows: list[Cell]
+    swept: Mapping[str, Sequence[Any]]
+    note: list[str]
+    gamma: float | None = None
+
+
 def axis_key(swept: Mapping[str, Sequence[Any]]) -> str | None:
     """The swept key whose numbers are the x axis: gamma, else the first with several, None where all are names."""
     numeric = [k for k, values in swept.items() if k != "seed" and all(number(value) is not None for value in values)]

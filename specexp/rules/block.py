@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from specexp.rounds import Carry, Floats, Ints, Round, select
-from specexp.rules.single import excess, ratio
+from specexp.rules.single import Token, excess, ratio
 from specexp.sampling import TINY, compact
 
 
@@ -66,6 +66,10 @@ class Block:
         for i in range(round.drafted):
             chances[:, i + 1] = np.minimum(chances[:, i] * (p[:, i] / np.maximum(q[:, i], TINY)), 1.0)
         return chances
+
+    def first_law(self, p: Floats, q: Floats) -> Floats:
+        """[..., V]: x is kept, with what may follow it, with p_1 = min(1, p/q); else norm([p - q]+) comes first."""
+        return Token().kept_mass(p, q) + Token().replaced_mass(p, q)
 
     def reference(self, round: Round) -> Floats:
         """[B, K, G+1, V]: the target's law."""

@@ -35,6 +35,10 @@ class Gumbel(MatchRule):
     def replaced_mass(self, p: Floats, q: Floats) -> Floats:
         return np.maximum(p - self.kept_mass(p, q), 0.0)
 
+    def first_law(self, p: Floats, q: Floats) -> Floats:
+        """[..., V]: y comes first, whether or not it is the draft."""
+        return p
+
     def stop_probs(self, round: Round) -> Floats:
         return super().stop_probs(round) if round.noise is None else ExactMatch().stop_probs(_settled(round))
 

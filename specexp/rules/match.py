@@ -65,6 +65,10 @@ class ExactMatch(MatchRule):
     def replaced_mass(self, p: Floats, q: Floats) -> Floats:
         return p * (1 - q)
 
+    def first_law(self, p: Floats, q: Floats) -> Floats:
+        """[..., V]: y comes first, whether or not it is the draft."""
+        return p
+
     def go_on(self, p: Floats, q: Floats, carry: Carry) -> tuple[Floats, Carry]:
         """Given that the text has y here, the draft, drawn without looking at it, is y with chance q."""
         return q, None

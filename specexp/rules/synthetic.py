@@ -58,6 +58,11 @@ class Synthetic:
         """[B, V]: p."""
         return select(round.target_probs, path, stop)
 
+    def first_law(self, p: Floats, q: Floats) -> Floats:
+        """[..., V]: the first draft, whichever it is, as often as it is kept, else a token of p."""
+        kept = self.survival(1)[1]
+        return kept * q + (1 - kept) * p
+
     def reference(self, round: Round) -> Floats:
         """[B, K, G+1, V]: p."""
         return round.target_probs

@@ -31,6 +31,9 @@ class Estimate(NamedTuple):
     high: float | None
 
 
+NONE = Estimate(None, None, None)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
     """Count, mean vector and scatter of independent units; ``+`` merges two sets of units over the same names."""
