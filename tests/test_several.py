@@ -778,9 +778,9 @@ def test_a_samples_ranked_test_sees_wrong_rules(mistake):
 @pytest.mark.parametrize("rule", [Recursive(), Traversal()], ids=repr)
 @pytest.mark.parametrize("siblings", [distinct, greedy])
 def test_a_samples_ranked_test_sees_a_wrong_law_of_drafts(siblings, rule, monkeypatch):
-    """20,000 steps of it, whose rounds say that each draft came from q itself."""
+    """The same over six tokens, whose rounds say that each draft came from q itself."""
     monkeypatch.setattr("specexp.engine.drawn_from", lambda laws, *rest: laws)
-    assert ranked_pvalue(rule, steps=20_000, **OF_SCHEME[siblings]) < FALSE_ALARM
+    assert ranked_pvalue(rule, target__vocab=6, **OF_SCHEME[siblings]) < FALSE_ALARM
 
 
 # ---- numbers at the edge
@@ -824,7 +824,7 @@ def test_a_large_vocabulary(rule):
 def test_the_plan_is_the_optimum_in_a_large_vocabulary():
     """What the plan selects is a law, and sum min(p, r) is the optimum, to 1e-9."""
     p, q = large()
-    for count in (1, 2, 4, 8):
+    for count in (2, 8):
         law = plan(p, q, counts(p, count)).selected()
         assert law.sum(1) == pytest.approx(1, abs=1e-9)
         assert np.minimum(p, law).sum(1) == pytest.approx(optimum(p, q, counts(p, count)), abs=1e-9)
@@ -832,8 +832,8 @@ def test_the_plan_is_the_optimum_in_a_large_vocabulary():
 
 
 def test_the_plan_is_kept_in_a_large_vocabulary():
-    """V = 5,000, 300 rows of drafts of one pair: the mean chance to keep one is the optimum, by its z."""
-    p, q = (np.repeat(law[:1], 300, axis=0) for law in large(5000))
+    """V = 1,000, 300 rows of drafts of one pair: the mean chance to keep one is the optimum, by its z."""
+    p, q = (np.repeat(law[:1], 300, axis=0) for law in large(1000))
     for rule, expected in (
         (Transport(), optimum(p, q, counts(p, 4))[0]),
         (Recursive(), recursive_closed_form(p, q, 4)[0]),
