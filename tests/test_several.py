@@ -17,6 +17,7 @@ from scipy.optimize import linprog
 from scipy.stats import binomtest, chisquare, norm
 from worlds import SEVERAL, WORLDS, drawn, experiment, schemes_of, tree_players
 
+from specexp.audit import audit
 from specexp.engine import Plan, walk
 from specexp.enumeration import enumerate_steps, every_round
 from specexp.models.pair import contexts_of
@@ -857,3 +858,19 @@ def test_single_precision(rule):
         assert stop == pytest.approx(rule.stop_probs(other), abs=1e-4)
         reached = stop[:, :, 0].sum(1) > 1e-3
         assert law[reached] == pytest.approx(rule.next_probs(other, at, at)[reached], abs=1e-4)
+
+
+# ---- the audit, as a user meets it
+
+
+@every_rule
+def test_the_audit_finds_no_bias_in_right_rules(rule):
+    for siblings in schemes_of(rule):
+        verdict = audit(tree_players(rule, WORLDS["worked"], Tree.of_paths(2, 2), siblings), 2, seed=0)
+        assert verdict.lossless
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_the_audit_sees_mistakes_that_need_two_drafts(mistake):
+    """With one draft most of them are right."""
+    assert audit(tree_players(mistake(), WORLDS["worked"], Tree.of_paths(2, 1)), 1, seed=0).bias > 0.003
