@@ -714,7 +714,7 @@ def cells():
         yield count, gamma, 3 if count * gamma <= 8 else 2
 
 
-def walked(game, gamma, seed, steps=12_000, requests=1500):
+def walked(game, gamma, seed, steps=6_000, requests=1500):
     """(path, kept) of every step, side by side; the contexts remember nothing, so all are independent."""
     prompts = np.zeros((requests, 0), dtype=np.int64)
     found = list(walk(game, gamma, Plan(seed, steps, requests), prompts))
@@ -723,7 +723,7 @@ def walked(game, gamma, seed, steps=12_000, requests=1500):
 
 @every_rule
 def test_runs_keep_what_is_summed(rule):
-    """12,000 steps a cell: tokens a step against enumeration (z), the first position against the closed form (exact
+    """6,000 steps a cell: tokens a step against enumeration (z), the first position against the closed form (exact
     binomial test), which path was kept how far (chi-squared). Together they alarm falsely once in 10^6."""
     scores, chances = [], []
     for number, (count, gamma, vocab) in enumerate(cells()):
