@@ -42,7 +42,7 @@ def asides(experiment: Experiment) -> Asides:
 
 
 def _at_the_start(rule: Rule, gamma: int, step: Step) -> Floats:
-    return distance(rule, step.round.target_probs[:, 0, 0], step.round.draft_probs[:, 0, 0], gamma)
+    return distance(rule, step.round.target_probs[:, 0, 0], step.draft_laws[:, 0, 0], gamma)
 
 
 def distance(rule: Rule, p: Floats, q: Floats, gamma: int) -> Floats:

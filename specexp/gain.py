@@ -1,7 +1,8 @@
 """The gain over ``token``: how many more tokens a step a rule emits from the same contexts and drafts, relatively.
 
 What makes tokens a step vary from one context or draft to the next moves both rules alike, so that the two are paired
-unit by unit, and their ratio is known far better than either of them. With several draft paths `token` has the first.
+unit by unit, and their ratio is known far better than either of them. With several draft paths `token` has the first
+to itself, drawn from q.
 """
 
 from dataclasses import replace
@@ -10,12 +11,13 @@ import numpy as np
 
 from specexp.build import Experiment
 from specexp.curves import Known, certain, exact_tokens
-from specexp.engine import WARM_UP, Step
+from specexp.engine import WARM_UP, Players, Step
 from specexp.observe import Asides, Walked, acceptance, survival_by_context
 from specexp.replay import Replayed, replay
 from specexp.rounds import Floats, Local
 from specexp.rules.single import Token, ratio
 from specexp.sampling import compact, cumulative
+from specexp.siblings import greedy, independent
 from specexp.statistics import Estimate, Moments
 from specexp.target_only import Text, text
 
@@ -35,9 +37,10 @@ def gain_over_token(experiment: Experiment, walked: Walked, alone: Text | None, 
 
 
 def with_token(experiment: Experiment) -> Experiment:
-    """The same experiment with the rule `token`, which takes the first draft path."""
+    """The same experiment with the rule `token`, which takes one path of the same length."""
     players = experiment.players
-    return replace(experiment, players=replace(players, pair=replace(players.pair, paths=1), rule=Token()))
+    pair = replace(players.pair, paths=1, siblings=independent)
+    return replace(experiment, players=Players(pair, Token(), players.length))
 
 
 def asides(experiment: Experiment) -> Asides:
@@ -46,7 +49,10 @@ def asides(experiment: Experiment) -> Asides:
     if players.pair.persistent or players.rule == Token():
         return {}
     averaged: Asides = {"token": tokens_of_token}
-    return averaged if isinstance(players.rule, Local) else {**averaged, "token_given_drafts": tokens_given_drafts}
+    whole_path_of_q = players.shape is None and players.pair.siblings is not greedy
+    if isinstance(players.rule, Local) or not whole_path_of_q:
+        return averaged
+    return {**averaged, "token_given_drafts": tokens_given_drafts}
 
 
 def tokens_of_token(step: Step) -> Floats:

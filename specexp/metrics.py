@@ -40,6 +40,7 @@ class Result:
 def measure(experiment: Experiment, progress: Progress | None = None) -> Result:
     """Runs the experiment and returns all that it can tell; ``progress(done, total)`` counts steps."""
     players, plan = experiment.players, experiment.plan
+    proved = proofs(experiment)  # first: a false claim ends the run
     prompts = start_prompts(experiment)
     asides = {**gain.asides(experiment), **bias.asides(experiment), **drafted.asides(experiment)}
     walked = observe(players, experiment.gamma, plan, experiment.gamma_max, prompts, progress, asides)
@@ -48,7 +49,7 @@ def measure(experiment: Experiment, progress: Progress | None = None) -> Result:
     moments = all_moments(experiment, walked, alone, again)
     curve = tokens_by_gamma(experiment, moments, again, progress)
     estimates, metrics = single_numbers(experiment, moments, curve)
-    metrics |= distances(experiment, walked, alone) | surprises(experiment) | proofs(experiment)
+    metrics |= distances(experiment, walked, alone) | surprises(experiment) | proved
     metrics |= drafted.amounts(experiment)
     compared = {
         "gain_over_token": gain.gain_over_token(experiment, walked, alone, again),

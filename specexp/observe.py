@@ -167,7 +167,7 @@ def survival_by_context(rates: Floats, reach: int) -> Floats:
 
 def acceptance(rule: Local, step: Step) -> Floats:
     """[B, contexts]: the rule's chance to keep a draft in each context of the step (one, where it has one)."""
-    p, q = compact(step.round.target_probs[:, 0]), compact(step.round.draft_probs[:, 0])
+    p, q = compact(step.round.target_probs[:, 0]), compact(step.draft_laws[:, 0])
     return rule.kept_mass(p, q).sum(-1)
 
 

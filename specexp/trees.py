@@ -110,7 +110,7 @@ def read_nodes(path: str) -> list[Ranks]:
         reason = (error.strerror if isinstance(error, OSError) else None) or "not UTF-8 text"
         raise UserError(f"length.path={path}: cannot be read ({reason}); give a file with a line a node") from error
     given = {i: line.replace(",", " ").split() for i, line in enumerate(lines, start=1) if line.strip()}
-    nodes = {i: tuple(map(int, ranks)) for i, ranks in given.items() if all(rank.isdecimal() for rank in ranks)}
+    nodes = {i: tuple(map(int, ranks)) for i, ranks in given.items() if ranks and all(map(str.isdecimal, ranks))}
     for i in given:
         if i not in nodes:
             raise UserError(f"length.path={path}: line {i} is {lines[i - 1]!r}; must be ranks such as 0 1, from 0 up")

@@ -20,7 +20,17 @@ def row(rule, **metrics):
     expected = {"tokens_per_step_expected": 2.6}
     expected |= {"tokens_per_step_expected_low": 2.5998, "tokens_per_step_expected_high": 2.6002}
     told = {"tv_distance": 0.02, "tv_noise_floor": 0.02, "lossless_pvalue": 0.5, "closed_form_error": 0.01}
-    return {"status": "done", "reason": None, "rule": rule, **interval, **gain, **expected, **told, **metrics}
+    return {
+        "cell": rule,
+        "status": "done",
+        "reason": None,
+        "rule": rule,
+        **interval,
+        **gain,
+        **expected,
+        **told,
+        **metrics,
+    }
 
 
 def a_sweep(rows, **swept):

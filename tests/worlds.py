@@ -1,6 +1,6 @@
 """Small worlds for the tests, with every edge of what a law can be; configs as plain data; rules with their options."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 from typing import Any, get_type_hints
 
@@ -12,6 +12,8 @@ from specexp.lengths import Fixed
 from specexp.models.pair import Pair, uniform_prompts
 from specexp.models.table import Table
 from specexp.rules import RULES
+from specexp.siblings import Siblings, distinct, greedy, independent
+from specexp.trees import Tree
 from specexp.values import OneOf
 
 FAMILY_DEFAULTS = {
@@ -47,6 +49,12 @@ def table_pair(p, q, memory=1, paths=1) -> Pair:
 
 def players(rule, p, q, memory=1, paths=1) -> Players:
     return Players(table_pair(p, q, memory, paths), rule, Fixed())
+
+
+def tree_players(rule, item, tree: Tree, siblings: Siblings = independent) -> Players:
+    """Players of the world ``item`` that draft ``tree``, its siblings drawn by a scheme."""
+    game = players(rule, *item)
+    return replace(game, pair=replace(game.pair, siblings=siblings), shape=tree.cut)
 
 
 def drawn(vocab, memory, seed, concentration=1.0):
@@ -106,3 +114,9 @@ def rules_of(name: str) -> list[Any]:
 
 ALL_RULES = {repr(rule): rule for name in RULES for rule in rules_of(name)}
 LOSSLESS = {name: rule for name, rule in ALL_RULES.items() if rule.lossless}
+SEVERAL = {name: rule for name, rule in LOSSLESS.items() if rule.max_paths > 1}  # rules that verify several drafts
+
+
+def schemes_of(rule) -> tuple[Siblings, ...]:
+    """The ways to draw siblings that the rule can verify."""
+    return (independent,) if getattr(rule, "independent", False) else (independent, distinct, greedy)

@@ -23,10 +23,11 @@ from specexp.sampling import TINY
 
 
 def optimum(p: Floats, q: Floats, count: Ints) -> Floats:
-    """[N]: 1 + min_H [p(H) - q(H)^n], the most that can be kept of n = ``count`` [N] independent draws from ``q``."""
+    """[N]: 1 + min_H [p(H) - q(H)^n], the most that can be kept of n = ``count`` [N] independent draws from ``q``; 0
+    where there is none (H is empty, and 0^0 is 1)."""
     sorted_p, sorted_q = (np.take_along_axis(law, by_ratio(p, q), -1) for law in (p, q))
     excluded = np.cumsum(sorted_p, -1) - np.minimum(np.cumsum(sorted_q, -1), 1.0) ** count[:, None]
-    return 1 + np.minimum(excluded.min(-1), 0.0)
+    return np.where(count > 0, 1 + np.minimum(excluded.min(-1), 0.0), 0.0)
 
 
 def by_ratio(p: Floats, q: Floats) -> Ints:

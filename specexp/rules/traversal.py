@@ -25,7 +25,9 @@ class Visit(NamedTuple):
 @dataclass(frozen=True)
 class Traversal:
     """Keeps the first node that passes, from leaf to root (Weng et al. 2025, arXiv 2505.12398). Lossless; on a chain
-    it is ``block``, and it never keeps less than the top-down rule ``recursive`` on the same tree.
+    it is ``block``, and on a tree whose siblings differ it never keeps less than the top-down rule ``recursive``.
+    Independent siblings may be one token: then only the first one's children count here, while ``recursive`` lets the
+    children of both compete, and may keep more.
 
     A child x of v has c_x = min(1, c_v p_v(x)/q(x)), the root c = 1. All below x is tried first, then x with its c_x;
     if all that fails, v goes on with p_v = norm([c_v p_v - q]+) and c_v = S / (S + 1 - c_v), S = sum [c_v p_v - q]+ (1
