@@ -17,7 +17,7 @@ WORK = {"operations": "operations_factor"}  # of the cost models that count it
 GAIN = "gain over token (%)"
 OPTIMUM = "optimum"
 FIRST = {"first kept": "acceptance_first", OPTIMUM: "acceptance_optimum"}
-SPARED = {"closed form", "alpha", "TV/floor"}  # what tells no rule from another
+SPARED = ("status", "alpha", "closed form", "TV/floor", "best gamma")  # where there is no room, these go first
 
 
 def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False) -> tuple[list[str], list[list[str]]]:
@@ -61,15 +61,15 @@ def broken(cell: str) -> str:
 
 
 def spared(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> tuple[list[str], list[list[str]]]:
-    """A narrow table over rules or drafts, less what tells no rule from another and a status that all share, column by
-    column until it is no wider than ``width``; another table as it is."""
-    columns = list(zip(header, *rows, strict=True))
-    over_rules = any(column[0] in (broken_name(GAIN), OPTIMUM) for column in columns)
-    for column in list(columns) if over_rules else ():
-        spare = column[0] in map(broken_name, SPARED) or (column[0] == "status" and set(column[1:]) == {"done"})
-        if spare and wide(columns) > width:
-            columns.remove(column)
-    kept_header, *kept_rows = [list(row) for row in zip(*columns, strict=True)]
+    """A narrow table over rules or drafts, less what tells least between them, a status that all share among it, column
+    by column until it is no wider than ``width``; another table as it is."""
+    columns = {column[0]: column for column in zip(header, *rows, strict=True)}
+    compared = broken_name(GAIN) in columns or OPTIMUM in columns
+    for name in map(broken_name, SPARED if compared else ()):
+        spare = name in columns and (name != "status" or set(columns[name][1:]) == {"done"})
+        if spare and wide(list(columns.values())) > width:
+            del columns[name]
+    kept_header, *kept_rows = [list(row) for row in zip(*columns.values(), strict=True)]
     return kept_header, kept_rows
 
 
@@ -82,7 +82,7 @@ def _of_several_drafts(sweep: Sweep) -> dict[str, Column]:
     """How often a draft of the first position is kept, and the most that it could be."""
     if not _any(sweep, FIRST[OPTIMUM]) and "draft.paths" not in sweep.swept:
         return {}
-    return {name: partial(value, key=key) for name, key in FIRST.items()}
+    return {name: partial(_share, key=key) for name, key in FIRST.items()}
 
 
 def _against_token_and_target(sweep: Sweep) -> dict[str, Column]:
@@ -113,6 +113,10 @@ def _any(sweep: Sweep, key: str) -> bool:
 
 def _with_interval(row: Metrics, key: str) -> str:
     return f"{value(row, key)} {interval(row, key)}".strip()
+
+
+def _share(row: Metrics, key: str) -> str:
+    return "" if row.get(key) is None else f"{row[key]:.4f}"
 
 
 def _error(row: Metrics) -> str:
