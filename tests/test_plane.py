@@ -137,8 +137,17 @@ def test_rules_whose_bias_is_not_known_are_named_and_not_drawn():
     rows = [row | {"bias": None, "bias_source": None} if row["rule"] == "typical" else row for row in found.rows]
     note = names(found._replace(rows=rows))["bias"]
     assert note == [*found.note, "bias not known in 2 of 10 cells: rule=typical"]
-    assert names(found)["bias"] == [*found.note, ""]
+    assert names(found)["bias"] == found.note
     assert len(plane_of(found._replace(rows=rows)).axes[0].containers) == 8
+
+
+def test_a_rule_that_is_right_in_its_first_token_alone_is_named():
+    found = a_sweep()
+    rows = [row | {"tv_exact_target": 0.02 if row["rule"] in ("block", "lenient") else 1e-16} for row in found.rows]
+    note = names(found._replace(rows=rows))["bias"]
+    assert note == [*found.note, "biased after the first token: rule=block"]
+    unknown = [row | {"bias": None} if row["rule"] == "block" else row for row in rows]
+    assert plane.right_at_first(unknown, ["rule"]) == ""
 
 
 def test_without_any_bias_there_is_nothing_to_weigh():
@@ -165,7 +174,7 @@ def test_looks_tell_many_rules_and_settings_apart():
     assert len({look["marker"] for look in alone.values()}) == 7
 
 
-@pytest.mark.parametrize("gammas", [(4.0,), (1.0, 2.0, 4.0, 8.0)])
+@pytest.mark.parametrize("gammas", [(4.0,), (1.0, 2.0, 4.0, 8.0), tuple(map(float, range(1, 25)))])
 def test_both_figures_are_readable_and_have_the_same_bytes(gammas, tmp_path):
     found = a_sweep(gammas=gammas)
     ways = ["exact", "expected"] * len(found.rows)

@@ -18,7 +18,7 @@ from scipy.stats import binomtest, chisquare, norm
 from worlds import SEVERAL, WORLDS, drawn, experiment, schemes_of, tree_players
 
 from specexp.audit import audit
-from specexp.engine import Plan, walk
+from specexp.engine import Plan, _draft_uniforms, walk
 from specexp.enumeration import enumerate_steps, every_round
 from specexp.models.pair import contexts_of
 from specexp.models.table import contexts
@@ -29,6 +29,7 @@ from specexp.rules.several import KSequential, Naive, Recursive
 from specexp.rules.single import Token, excess, ratio
 from specexp.rules.transport import Transport, optimum, plan
 from specexp.rules.traversal import Traversal
+from specexp.sampling import streams
 from specexp.siblings import distinct, draw_level, drawn_from, greedy, independent
 from specexp.statistics.ranked import ranked_test
 from specexp.trees import Tree
@@ -692,6 +693,16 @@ def test_more_paths_move_no_draw():
         assert (many.round.target_probs[:, :2, 0] == few.round.target_probs[:, :, 0]).all()
         assert (first_step(1, 0, **given).round.draft_tokens[:, 0] == few.round.draft_tokens[:, 0]).all()
         assert (other.round.draft_tokens != few.round.draft_tokens).mean() > 0.5
+
+
+def test_the_first_path_draws_from_the_roles_own_numbers():
+    """So a run of one path is, to the byte, the run that it was before there were several."""
+    random = streams(5, 2)
+    own = random("draft").random((3, 40)).T
+    assert (_draft_uniforms(random, 40, 3, 1)[:, 0] == own).all()
+    several = _draft_uniforms(random, 40, 3, 4)
+    assert (several[:, 0] == own).all()
+    assert len(np.unique(several)) == several.size
 
 
 def first_step(paths, seed, **given):

@@ -470,7 +470,9 @@ class StopsAtTheFirstFailure(Traversal):
 
     def stop_probs(self, round):
         rows, paths, gamma = round.draft_tokens.shape
-        tests = {(path, depth): chance for path, depth, chance, _ in visits(round)}
+        tests = np.zeros((paths, gamma + 1, rows))
+        for visit in visits(round):
+            tests[visit.path, visit.depth, visit.rows] = visit.chance
         tree, stop = Tree(round.owner[0]), np.zeros((rows, paths, gamma + 1))
 
         def below(path, depth, reached):
@@ -578,16 +580,14 @@ def test_the_chain_is_not_the_token_rule():
 
 @every_shape
 @pytest.mark.parametrize("siblings", [independent, distinct, greedy])
-def test_traversal_keeps_at_least_what_the_top_down_rule_does(siblings, tree, monkeypatch):
-    """In expectation from every context of every world, and strictly more in some; where siblings may be one token, of
-    the rule that lets only one of them go on."""
-    found, items = {}, [item for item in WORLDS.values() if size(item, tree) <= QUICK and can_be(item, tree, siblings)]
-    found["up"] = [enumerated(Traversal(), item, tree, siblings).expected_kept() for item in items]
-    if siblings is independent:
-        monkeypatch.setattr("specexp.rules.paths.following_group", by_owner)
-    rule = DropsOthers() if siblings is independent else Recursive()
-    found["down"] = [enumerated(rule, item, tree, siblings).expected_kept() for item in items]
-    gains = np.concatenate(found["up"]) - np.concatenate(found["down"])
+def test_traversal_keeps_at_least_what_the_top_down_rule_does(siblings, tree):
+    """In expectation from every context of every world, and strictly more in some."""
+    items = [item for item in WORLDS.values() if size(item, tree) <= QUICK and can_be(item, tree, siblings)]
+    up, down = (
+        np.concatenate([enumerated(rule, item, tree, siblings).expected_kept() for item in items])
+        for rule in (Traversal(), Recursive())
+    )
+    gains = up - down
     assert gains.min() >= -ROUNDING
     if tree is not SHAPES["uneven, a long last path"]:  # its node that has a child is the last to be tried
         assert gains.max() > 1e-3
@@ -607,19 +607,24 @@ def test_traversal_of_sixty_random_worlds():
             assert (bottom_up.expected_kept() >= down.expected_kept() - ROUNDING).all()
 
 
-def test_where_siblings_may_be_one_token_traversal_can_keep_less():
-    """To traversal two draws of one token are two nodes, and the children of the second are lost; the lifted rules let
-    the children of both compete. p = q, a draft that hardly varies, and only the second of two first tokens goes on."""
+def test_draws_of_one_token_are_one_node(monkeypatch):
+    """The children of both compete, as under the lifted rules. As two nodes, as in the paper, the children of the
+    second are lost, and the top-down rule keeps more: the control. p = q, a draft that hardly varies, and only the
+    second of two first tokens goes on; and p one-hot, q half a token, 19/16 and 18/16, for both have the right token
+    once in four steps."""
     p = np.array([[1 - 1e-6, 1e-6]])
-    tree = Tree.of_nodes([(0,), (1,), (1, 0)], 2)
-    bottom_up, down = (enumerated(rule, (p, p, 0), tree) for rule in (Traversal(), Recursive()))
-    assert bottom_up.expected_kept()[0] == pytest.approx(1, abs=1e-5)
-    assert down.expected_kept()[0] == pytest.approx(2, abs=1e-5)
-    # p one-hot, q half a token: 18/16 and 19/16, for both have the right token once in four steps
-    coin = WORLDS["two tokens, two classes"]
-    bottom_up, down = (enumerated(rule, coin, SHAPES["2 paths of 2"]) for rule in (Traversal(), Recursive()))
-    assert bottom_up.expected_kept() == pytest.approx(18 / 16, abs=ROUNDING)
-    assert down.expected_kept() == pytest.approx(19 / 16, abs=ROUNDING)
+    games = [
+        ((p, p, 0), Tree.of_nodes([(0,), (1,), (1, 0)], 2), 1e-5),
+        (WORLDS["two tokens, two classes"], SHAPES["2 paths of 2"], ROUNDING),
+    ]
+    for (item, tree, error), kept in zip(games, (2, 19 / 16), strict=True):
+        for rule in (Traversal(), Recursive()):
+            assert enumerated(rule, item, tree).expected_kept() == pytest.approx(kept, abs=error)
+    monkeypatch.setattr("specexp.rules.traversal.following_group", by_owner)
+    for (item, tree, error), kept in zip(games, (1, 18 / 16), strict=True):
+        apart = enumerated(Traversal(), item, tree)
+        assert apart.expected_kept() == pytest.approx(kept, abs=error)
+        assert apart.bias(3).max() <= ROUNDING
 
 
 # ---- acceptance of trees in closed form

@@ -29,8 +29,9 @@ def plane_figure(sweep: Sweep) -> Figure | None:
     found = places(sweep.rows, keys)
     if not any(place.bias[0] for place in found):
         return None
-    figure, (axes,) = sheet(DOUBLE, 3.2)
     looks = looks_of(keys, [place.names for place in found])
+    named = sum(len({part(keys, names, of_rule) for names in looks}) for of_rule in (True, False))
+    figure, (axes,) = sheet(DOUBLE, max(3.2, 0.17 * (named + 2)))  # the legend names the two lines too
     for place in found:
         (x, *x_ends), (y, *y_ends) = place.bias, place.speedup
         axes.errorbar([x], [y], xerr=reach(x, *x_ends), yerr=reach(y, *y_ends), zorder=3, **looks[place.names])
@@ -48,6 +49,13 @@ def without_bias(rows: Sequence[Cell], keys: Sequence[str]) -> str:
     """The small print on the cells that are not drawn, by their rules; empty where there are none."""
     unknown = [row for row in rows if number(row.get("bias")) is None]
     return f"bias not known in {len(unknown)} of {len(rows)} cells: {by_rules(unknown, keys)}" if unknown else ""
+
+
+def right_at_first(rows: Sequence[Cell], keys: Sequence[str]) -> str:
+    """The small print on the cells that stand at bias 0 and whose later tokens are known not to be the target's."""
+    right = [row for row in rows if (bias := number(row.get("bias"))) is not None and bias <= ROUNDING]
+    later = [row for row in right if (number(row.get("tv_exact_target")) or 0.0) > ROUNDING]
+    return f"biased after the first token: {by_rules(later, keys)}" if later else ""
 
 
 def places(rows: Sequence[Cell], keys: Sequence[str]) -> list[Place]:

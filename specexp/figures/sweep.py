@@ -10,7 +10,7 @@ from specexp.figures.best import is_over_rules
 from specexp.figures.comparison import METRICS, comparison
 from specexp.figures.lossless import lossless_figure, without_test
 from specexp.figures.paths import drafts_figures
-from specexp.figures.plane import plane_figure, without_bias
+from specexp.figures.plane import plane_figure, right_at_first, without_bias
 from specexp.figures.points import number
 from specexp.figures.series import Cell, Sweep, written
 from specexp.figures.style import house_style, save, write_note
@@ -58,7 +58,8 @@ def figures(sweep: Sweep) -> Iterator[tuple[str, Figure, list[str]]]:
     if is_over_rules(sweep.swept):
         figure = plane_figure(sweep)
         if figure is not None:
-            yield "bias", figure, [*sweep.note, without_bias(sweep.rows, list(sweep.swept))]
+            small_print = [told(sweep.rows, list(sweep.swept)) for told in (without_bias, right_at_first)]
+            yield "bias", figure, [*sweep.note, *filter(None, small_print)]
         figure = lossless_figure(sweep.rows, list(sweep.swept))
         if figure is not None:
             without_bars = [part for part in sweep.note if "95 %" not in part]

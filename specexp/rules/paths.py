@@ -130,8 +130,7 @@ class PathRule(ABC):
         same = np.ones((len(path), round.draft_tokens.shape[1]), dtype=bool)
         for level in range(int(stop.max(initial=0))):
             here = round.draft_tokens[:, :, level]
-            alike = (here == here[row, path][:, None]) & (round.owner[:, :, level] >= 0)
-            same &= alike | (level >= stop)[:, None]
+            same &= (here == here[row, path][:, None]) | (level >= stop)[:, None]  # a path that ended draws nothing
         drawn = same & separate(round, row, np.minimum(stop, gamma - 1)) & (stop < gamma)[:, None] if gamma else ~same
         return self._follows(Draws(round, row, path, stop, drawn))
 

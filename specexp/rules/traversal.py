@@ -7,15 +7,17 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from specexp.rounds import Floats, Ints, Round, select
+from specexp.rules.paths import following_group
 from specexp.rules.single import excess
 from specexp.sampling import TINY
-from specexp.trees import MOST_PATHS, Node, Tree
+from specexp.trees import MOST_PATHS
 
 
 class Visit(NamedTuple):
-    """A node left for good: its lowest path, its depth, the chance [B] to end there given that nothing before it was
-    kept, and the law [B, V] of the token that follows it."""
+    """A node left for good, in some rows [n]: its lowest path, its depth, the chance [n] to end there given that
+    nothing before it was kept, and the law [n, V] of the token that follows it."""
 
+    rows: Ints
     path: int
     depth: int
     chance: Floats
@@ -25,14 +27,15 @@ class Visit(NamedTuple):
 @dataclass(frozen=True)
 class Traversal:
     """Keeps the first node that passes, from leaf to root (Weng et al. 2025, arXiv 2505.12398). Lossless; on a chain
-    it is ``block``, and on a tree whose siblings differ it never keeps less than the top-down rule ``recursive``.
-    Independent siblings may be one token: then only the first one's children count here, while ``recursive`` lets the
-    children of both compete, and may keep more.
+    it is ``block``, and on no tree that we summed did it keep less than the top-down rule ``recursive``.
 
     A child x of v has c_x = min(1, c_v p_v(x)/q(x)), the root c = 1. All below x is tried first, then x with its c_x;
     if all that fails, v goes on with p_v = norm([c_v p_v - q]+) and c_v = S / (S + 1 - c_v), S = sum [c_v p_v - q]+ (1
     where that is 0/0), to its next child, and after its last to its own trial. The token after v follows its last p_v.
     q is the law that x was drawn from, given the children before it.
+
+    Independent children may be one token. Such draws are one node here, tried once with the children of all of them: as
+    nodes apart, as in the paper, only the first one's children would have a chance, and ``recursive`` could keep more.
     """
 
     lossless: ClassVar[bool] = True
@@ -44,9 +47,9 @@ class Traversal:
         """[B, K, G+1]: P(just the first n tokens of path k are kept), of paths that share them for the lowest."""
         rows, paths, gamma = round.draft_tokens.shape
         stop, alive = np.zeros((rows, paths, gamma + 1)), np.ones(rows)
-        for path, depth, chance, _ in visits(round):
-            stop[:, path, depth] += alive * chance
-            alive = alive * (1 - chance)
+        for visit in visits(round):
+            stop[visit.rows, visit.path, visit.depth] = alive[visit.rows] * visit.chance
+            alive[visit.rows] *= 1 - visit.chance
         return stop
 
     def at_least(self, round: Round) -> Floats:
@@ -58,9 +61,9 @@ class Traversal:
     def next_probs(self, round: Round, path: Ints, stop: Ints) -> Floats:
         """[B, V]: the last law of the node that was kept."""
         law = np.array(select(round.target_probs, path, stop))
-        for node, depth, _, left in visits(round):
-            here = (stop == depth) & (path == node)
-            law[here] = left[here]
+        for visit in visits(round):
+            here = (stop[visit.rows] == visit.depth) & (path[visit.rows] == visit.path)
+            law[visit.rows[here]] = visit.law[here]
         return law
 
     def reference(self, round: Round) -> Floats:
@@ -70,29 +73,31 @@ class Traversal:
 
 def visits(round: Round) -> Iterator[Visit]:
     """The nodes in the order of their trials, the root last."""
-    tree = Tree(round.owner[0])
-    children: dict[tuple[int, int], list[Node]] = {}
-    for node in tree.nodes:
-        parent = (int(tree.owner[node.path, node.level - 1]) if node.level else 0, node.level)
-        children.setdefault(parent, []).append(node)
-    yield from _visits(round, children, (0, 0), np.ones(len(round.lengths)))
+    rows, paths, gamma = round.draft_tokens.shape
+    groups = [np.zeros((rows, paths), dtype=np.int64)]
+    for level in range(gamma):
+        groups.append(following_group(round, groups[-1], level))
+    return _visits(round, groups, np.arange(rows), (0, 0), np.ones(rows))
 
 
-def _visits(
-    round: Round, children: dict[tuple[int, int], list[Node]], here: tuple[int, int], chance: Floats
-) -> Iterator[Visit]:
-    """All at and below the node ``here`` = (path, depth), whose own chance is ``chance`` [B] to begin with."""
-    path, depth = here
-    rows, law = np.arange(len(chance)), round.target_probs[:, path, depth]
-    for child in children.get(here, ()):
-        token = round.draft_tokens[:, child.path, depth]
-        q = round.draft_probs[:, child.path, depth]
-        drawn = depth < round.lengths
-        ratio = np.where(drawn, law[rows, token] / np.maximum(q[rows, token], TINY), 0.0)
-        yield from _visits(round, children, (child.path, depth + 1), np.minimum(chance * ratio, 1.0))
-        left, less = left_of(law, chance, q)
-        law, chance = np.where(drawn[:, None], left, law), np.where(drawn, less, chance)
-    yield Visit(path, depth, chance, law)
+def _visits(round: Round, groups: list[Ints], rows: Ints, node: tuple[int, int], chance: Floats) -> Iterator[Visit]:
+    """All at and below ``node`` = (lowest path, depth) in ``rows`` [n], whose own chance is ``chance`` [n] to begin
+    with; ``groups[n]`` [B, K] are the lowest paths with the same n tokens."""
+    path, depth = node
+    law = round.target_probs[rows, path, depth]
+    for child in range(round.owner.shape[1]) if depth < round.drafted else ():
+        drawn = (round.owner[rows, child, depth] == child) & (depth < round.lengths[rows])
+        mine = np.flatnonzero(drawn & (groups[depth][rows, child] == path))
+        if not len(mine):
+            continue
+        here = rows[mine]
+        token, q = round.draft_tokens[here, child, depth], round.draft_probs[here, child, depth]
+        first = groups[depth + 1][here, child] == child  # of the draws of its token
+        ratio = law[mine, token] / np.maximum(q[np.arange(len(mine)), token], TINY)
+        below = np.minimum(chance[mine] * ratio, 1.0)[first]
+        yield from _visits(round, groups, here[first], (child, depth + 1), below)
+        law[mine], chance[mine] = left_of(law[mine], chance[mine], q)
+    yield Visit(rows, path, depth, chance, law)
 
 
 def left_of(law: Floats, chance: Floats, q: Floats) -> tuple[Floats, Floats]:
