@@ -78,6 +78,7 @@ def run_rows(metrics: Metrics, gamma_max: int, lossy: bool) -> list[Row]:
     """
     rows = [
         _row(metrics, "alpha", "alpha"),
+        *_first_of_several(metrics),
         *(_row(metrics, "tokens/step", key, way) for way, key in TOKENS_PER_STEP.items()),
         _row(metrics, "closed form", "tokens_per_step_closed_form", _closed_form(metrics)),
         _row(metrics, "speedup", "speedup", str(metrics.get("speedup_source") or "")),
@@ -109,6 +110,12 @@ def _first_token(metrics: Metrics) -> list[Row]:
     shown, ends = bias(metrics, "bias")
     remark = f"{metrics.get('bias_source')}; TV of a step's first token from the target's law"
     return [("bias", shown, ends, remark)] if shown not in ("", "0") else []
+
+
+def _first_of_several(metrics: Metrics) -> list[Row]:
+    """How often a draft of the first position is kept, where independent ones have an optimum."""
+    most = f"{value(metrics, 'acceptance_optimum')} {interval(metrics, 'acceptance_optimum')}".strip()
+    return [_row(metrics, "first kept", "acceptance_first", f"optimum {most}")] if most else []
 
 
 def _closed_form(metrics: Metrics) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specexp import bias, gain
+from specexp import bias, drafted, gain
 from specexp.build import Experiment
 from specexp.checks import distances, proofs
 from specexp.closed_form import closed_form
@@ -42,7 +42,7 @@ def measure(experiment: Experiment, progress: Progress | None = None) -> Result:
     players, plan = experiment.players, experiment.plan
     proved = proofs(experiment)  # first: a false claim ends the run
     prompts = start_prompts(experiment)
-    asides = {**gain.asides(experiment), **bias.asides(experiment)}
+    asides = {**gain.asides(experiment), **bias.asides(experiment), **drafted.asides(experiment)}
     walked = observe(players, experiment.gamma, plan, experiment.gamma_max, prompts, progress, asides)
     alone = text(players, plan) if players.pair.persistent else None
     again = replayed(experiment, alone)
@@ -50,11 +50,14 @@ def measure(experiment: Experiment, progress: Progress | None = None) -> Result:
     curve = tokens_by_gamma(experiment, moments, again, progress)
     estimates, metrics = single_numbers(experiment, moments, curve)
     metrics |= distances(experiment, walked, alone) | surprises(experiment) | proved
+    metrics |= drafted.amounts(experiment)
     compared = {
         "gain_over_token": gain.gain_over_token(experiment, walked, alone, again),
         "bias": bias.bias(experiment, walked),
+        "acceptance_first": drafted.acceptance_first(experiment, moments),
     }
     estimates |= {name: estimate for name, (_, estimate) in compared.items()}
+    estimates["acceptance_optimum"] = drafted.acceptance_optimum(experiment, walked)
     metrics |= {f"{name}_source": source for name, (source, _) in compared.items() if source is not None}
     for name, estimate in estimates.items():
         metrics |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}

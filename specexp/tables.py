@@ -15,7 +15,9 @@ Metrics = Mapping[str, Any]
 Column = Callable[[Metrics], str]
 WORK = {"operations": "operations_factor"}  # of the cost models that count it
 GAIN = "gain over token (%)"
-SPARED = {"closed form", "alpha", "TV/floor"}  # what tells no rule from another
+OPTIMUM = "optimum"
+FIRST = {"first kept": "acceptance_first", OPTIMUM: "acceptance_optimum"}
+SPARED = ("status", "alpha", "closed form", "TV/floor", "best gamma")  # where there is no room, these go first
 
 
 def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False) -> tuple[list[str], list[list[str]]]:
@@ -30,8 +32,9 @@ def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False
         **{key: partial(_plain, key=key) for key in sweep.swept},
         "status": lambda row: str(row["status"]),
         "alpha": partial(value, key="alpha"),
+        **_of_several_drafts(sweep),
         **{f"tokens/step {way}": partial(_with_interval, key=key) for way, key in ways},
-        "closed form": lambda row: percent(row.get("closed_form_error")),
+        **({"closed form": _error} if _any(sweep, "closed_form_error") else {}),
         **{name: partial(_with_interval, key=key) for name, key in WORK.items() if _any(sweep, key)},
         "speedup": partial(_with_interval, key="speedup"),
         "best gamma": partial(_best_of_cell, fixed=sweep.content["fixed"]),
@@ -49,7 +52,7 @@ def sweep_table(sweep: Sweep, lossy: Callable[[Any], bool], narrow: bool = False
 
 def broken_name(name: str) -> str:
     """A column's name, a word a line."""
-    return name.replace(" ", "\n")
+    return name.replace(" ", "\n").replace(".", ".\n")
 
 
 def broken(cell: str) -> str:
@@ -58,21 +61,28 @@ def broken(cell: str) -> str:
 
 
 def spared(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> tuple[list[str], list[list[str]]]:
-    """A narrow table over rules, less what tells no rule from another and a status that all share, column by column
-    until it is no wider than ``width``; another table as it is."""
-    columns = list(zip(header, *rows, strict=True))
-    over_rules = any(column[0] == broken_name(GAIN) for column in columns)
-    for column in list(columns) if over_rules else ():
-        spare = column[0] in map(broken_name, SPARED) or (column[0] == "status" and set(column[1:]) == {"done"})
-        if spare and wide(columns) > width:
-            columns.remove(column)
-    kept_header, *kept_rows = [list(row) for row in zip(*columns, strict=True)]
+    """A narrow table over rules or drafts, less what tells least between them, a status that all share among it, column
+    by column until it is no wider than ``width``; another table as it is."""
+    columns = {column[0]: column for column in zip(header, *rows, strict=True)}
+    compared = broken_name(GAIN) in columns or OPTIMUM in columns
+    for name in map(broken_name, SPARED if compared else ()):
+        spare = name in columns and (name != "status" or set(columns[name][1:]) == {"done"})
+        if spare and wide(list(columns.values())) > width:
+            del columns[name]
+    kept_header, *kept_rows = [list(row) for row in zip(*columns.values(), strict=True)]
     return kept_header, kept_rows
 
 
 def wide(columns: Sequence[Sequence[str]]) -> int:
     """Letters in a line of a narrow table."""
     return sum(1 + max(len(line) for cell in column for line in cell.split("\n")) for column in columns)
+
+
+def _of_several_drafts(sweep: Sweep) -> dict[str, Column]:
+    """How often a draft of the first position is kept, and the most that it could be."""
+    if not _any(sweep, FIRST[OPTIMUM]) and "draft.paths" not in sweep.swept:
+        return {}
+    return {name: partial(_share, key=key) for name, key in FIRST.items()}
 
 
 def _against_token_and_target(sweep: Sweep) -> dict[str, Column]:
@@ -105,8 +115,20 @@ def _with_interval(row: Metrics, key: str) -> str:
     return f"{value(row, key)} {interval(row, key)}".strip()
 
 
+def _share(row: Metrics, key: str) -> str:
+    return "" if row.get(key) is None else f"{row[key]:.4f}"
+
+
+def _error(row: Metrics) -> str:
+    return percent(row.get("closed_form_error"))
+
+
 def _plain(row: Metrics, key: str) -> str:
-    return "" if row.get(key) is None else str(row[key])
+    """A swept value as it was typed; numbers in a list to four digits."""
+    typed = row.get(key)
+    if isinstance(typed, list) and all(isinstance(part, float | int) for part in typed):
+        return f"[{', '.join(f'{part:.4g}' for part in typed)}]"
+    return "" if typed is None else str(typed).lower() if isinstance(typed, bool) else str(typed)
 
 
 def _ratio(row: Metrics) -> str:

@@ -53,6 +53,13 @@ def test_rules_prints_ratios() -> None:
     assert len(re.findall(r"us/step +[\d.]+ x token", out)) == 2 * len(RULES)
 
 
+def test_paths_prints_microseconds_and_ratios() -> None:
+    out = run("paths", "1", "2000")
+    assert len(re.findall(r"[\d.]+ us a position", out)) == 1
+    assert len(re.findall(r"[\d.]+ x V log V", out)) == 4
+    assert len(re.findall(r"us/step +[\d.]+ x token", out)) == 2 * 2 * 2 * 5  # rules and steps, contexts, vocabularies
+
+
 def test_command_prints_shares() -> None:
     out = run("command", "1", "3")  # the interpreter, --help, imports
     assert len(re.findall(r"[\d.]+% of the last", out)) == 3

@@ -17,6 +17,7 @@ Cell = Mapping[str, str | float | None]
 Interval = tuple[float, float | None, float | None]
 
 LONGEST_NAME = 28
+LONGEST_FRACTION = 8
 
 
 class Line(NamedTuple):
@@ -53,6 +54,8 @@ def line_keys(swept: Mapping[str, Sequence[Any]], axis: str | None) -> list[str]
 def written(value: object) -> str:
     """A swept value as it was typed."""
     as_number = number(value)
+    if isinstance(value, bool):
+        return str(value).lower()
     return ("null" if value is None else str(value)) if as_number is None else f"{as_number:.12g}"
 
 
@@ -102,14 +105,18 @@ def by_combination(rows: Sequence[Cell], keys: Sequence[str], metric: str) -> di
     return found
 
 
-def lines(rows: Sequence[Cell], swept: Mapping[str, Sequence[Any]], axis: str, metric: str) -> list[Line]:
-    """The sweep's lines for one metric, coloured by the first key and marked by the others."""
-    keys = line_keys(swept, axis)
+def lines(
+    rows: Sequence[Cell], swept: Mapping[str, Sequence[Any]], axis: str, metric: str, along: Sequence[str] = ()
+) -> list[Line]:
+    """The sweep's lines for one metric, coloured by the first key and marked by the others; the points of one line may
+    differ in the keys ``along`` it."""
+    keys = [key for key in line_keys(swept, axis) if key not in along]
     curves: dict[tuple[str, ...], list[Sequence[float | None]]] = defaultdict(list)
     seeds: dict[tuple[str, ...], list[tuple[float, float]]] = defaultdict(list)
-    for (*names, x), values in by_combination(rows, [*keys, axis], metric).items():
-        curves[tuple(names)].append((number(x), *over_replicates(values)))
-        seeds[tuple(names)] += [(float(x), value) for value, _, _ in values if len(values) > 1]
+    for names, values in by_combination(rows, [*keys, *along, axis], metric).items():
+        line, x = names[: len(keys)], float(names[-1])
+        curves[line].append((x, *over_replicates(values)))
+        seeds[line] += [(x, value) for value, _, _ in values if len(values) > 1]
     firsts = list(dict.fromkeys(names[:1] for names in curves))
     others = list(dict.fromkeys(names[1:] for names in curves))
     return [
@@ -127,8 +134,14 @@ def lines(rows: Sequence[Cell], swept: Mapping[str, Sequence[Any]], axis: str, m
 def labelled(keys: Sequence[str], names: Sequence[str]) -> str:
     """The combination as it would be typed, ``rule=token draft.order=3``; long values (paths, vectors) are cut, and a
     key that a member lacks, or left null, is not named."""
-    short = [name if len(name) <= LONGEST_NAME else f"{name[:9]}…{name[10 - LONGEST_NAME :]}" for name in names]
-    return " ".join(f"{key}={name}" for key, name in zip(keys, short, strict=True) if name != "null")
+    return " ".join(f"{key}={short(name)}" for key, name in zip(keys, names, strict=True) if name != "null")
+
+
+def short(name: str) -> str:
+    """A value's name with room for others: of a long text the ends, of a fraction of many digits the first three."""
+    if number(name) is not None and "." in name and len(name) > LONGEST_FRACTION:
+        return f"{number(name):.3g}"
+    return name if len(name) <= LONGEST_NAME else f"{name[:9]}…{name[10 - LONGEST_NAME :]}"
 
 
 def line_look(first: int, other: int, others: int) -> dict[str, Any]:

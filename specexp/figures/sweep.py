@@ -9,10 +9,12 @@ from matplotlib.figure import Figure
 from specexp.figures.best import is_over_rules
 from specexp.figures.comparison import METRICS, comparison
 from specexp.figures.lossless import lossless_figure, without_test
+from specexp.figures.paths import drafts_figures
 from specexp.figures.plane import plane_figure, right_at_first, without_bias
 from specexp.figures.points import number
 from specexp.figures.series import Cell, Sweep, written
 from specexp.figures.style import house_style, save, write_note
+from specexp.figures.vectors import by_coordinate
 
 FILES = {"gain_over_token": "gain"}  # the file of a figure that has not its metric's name
 NOTES = {"gain_over_token": ("gain in tokens per step at the same γ",)}
@@ -36,7 +38,8 @@ def draw_sweep(
     done = [row for row in rows if row.get("status") == "done"]
     if not (formats and swept and done):
         return []
-    sweep = Sweep(done, swept, what_was_swept(rows, done, swept, fixed), number(fixed.get("gamma")))
+    note = what_was_swept(rows, done, swept, fixed)
+    sweep = Sweep(*by_coordinate(done, swept), note, number(fixed.get("gamma")))
     written_paths: list[Path] = []
     with house_style():
         for name, figure, note in figures(sweep):
@@ -51,6 +54,7 @@ def figures(sweep: Sweep) -> Iterator[tuple[str, Figure, list[str]]]:
         figure = comparison(sweep, metric)
         if figure is not None:
             yield FILES.get(metric, metric), figure, [*sweep.note, *NOTES.get(metric, ())]
+    yield from drafts_figures(sweep)
     if is_over_rules(sweep.swept):
         figure = plane_figure(sweep)
         if figure is not None:

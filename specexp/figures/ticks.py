@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.axes import Axes
 
-from specexp.figures.series import written
+from specexp.figures.series import short, written
 from specexp.figures.style import DPI
 from specexp.rounds import Floats
 
@@ -12,6 +12,8 @@ AXIS_LABELS = {
     "gamma": "draft length γ (tokens)",
     "gamma_max": "longest draft length γ_max (tokens)",
     "draft.sigma": "noise of the draft's logits σ",
+    "draft.paths": "drafts side by side K",
+    "drafted_per_step": "drafted tokens a step",
     "draft.alpha": "acceptance α of the draft",
     "steps": "steps",
     "target.vocab": "vocabulary V (tokens)",
@@ -36,8 +38,9 @@ def named_where_room(axes: Axes, values: Floats) -> list[str]:
     places = axes.transData.transform(np.column_stack([values, np.ones_like(values)]))[:, 0] / DPI  # inches
     names, free = [], -np.inf
     for place, value in zip(places, values, strict=True):
-        half = 0.5 * INCHES_PER_DIGIT * len(written(value))
+        name = short(written(value))
+        half = 0.5 * INCHES_PER_DIGIT * len(name)
         fits = place - half > free
-        names.append(written(value) if fits else "")
+        names.append(name if fits else "")
         free = place + half + INCHES_PER_DIGIT / 2 if fits else free
     return names

@@ -1,0 +1,107 @@
+"""A sweep over several drafts: how often one of the first ones is kept, below the most that could be; and what the
+drafts, each of them verified, bring in tokens a step."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from specexp.figures.points import Points, draw_points, number, points
+from specexp.figures.series import Cell, Interval, Line, Sweep, axis_key, gather, labelled, line_keys, lines, ways
+from specexp.figures.style import COLUMN, DASHES, DOUBLE, GREY, legend_above, legend_beside, sheet
+from specexp.figures.ticks import label_axis
+
+PATHS = "draft.paths"
+DRAFTED = "drafted_per_step"
+VERIFIED = "a step verifies one position more than it drafts tokens, in one pass"
+
+Swept = Mapping[str, Sequence[Any]]
+
+
+def drafts_figures(sweep: Sweep) -> Iterator[tuple[str, Figure, list[str]]]:
+    """(file name, figure, note under it): ``acceptance`` and ``drafted``, where several drafts were compared."""
+    rows, swept, note = sweep.rows, rules_first(sweep.swept), sweep.note
+    if not is_over_drafts(rows, swept):
+        return
+    acceptance = acceptance_figure(rows, swept)
+    if acceptance is not None:
+        yield "acceptance", acceptance, note
+    if len({row.get(DRAFTED) for row in rows}) > 1:
+        yield "drafted", drafted_figure(rows, swept), [*note, VERIFIED]
+
+
+def is_over_drafts(rows: Sequence[Cell], swept: Swept) -> bool:
+    """Whether the number of drafts differs, and not by their length alone, or a rule takes several."""
+    optimum = any(number(row.get("acceptance_optimum")) is not None for row in rows)
+    return PATHS in swept or optimum or (len({row.get(DRAFTED) for row in rows}) > 1 and "gamma" not in swept)
+
+
+def rules_first(swept: Swept) -> Swept:
+    """The same keys, those of the rule first: colours tell rules apart."""
+    return dict(sorted(swept.items(), key=lambda item: item[0].split(".")[0] != "rule"))
+
+
+def acceptance_figure(rows: Sequence[Cell], swept: Swept) -> Figure | None:
+    """P(a draft of the first position is kept) against the number of paths, else against what else was swept; None
+    where no number was."""
+    axis = PATHS if len(set(swept.get(PATHS, ()))) > 1 else axis_key(swept)
+    found = lines(rows, swept, axis, "acceptance_first") if axis else []
+    if axis is None or not any(len(line.points.x) > 1 for line in found):
+        return None
+    figure, axes = panel(found, axis, f"acceptance of the first position{ways(rows, 'acceptance_first')}")
+    for place, (label, curve) in enumerate(ceilings(rows, swept, axis)):
+        dashes = (0, (4, 2)) if place == 0 else DASHES[place % len(DASHES)]
+        draw_points(axes, curve, label, color=GREY, linestyle=dashes, marker="", zorder=3)
+    legend(figure, axes, len(found))
+    return figure
+
+
+def ceilings(rows: Sequence[Cell], swept: Swept, axis: str) -> list[tuple[str, Points]]:
+    """The optimum along ``axis``, a curve for each combination of what is not the rule. Where rules' steps start in
+    different contexts, the highest of their optima: no rule is above it."""
+    keys = line_keys(swept, axis)
+    rules = [key for key in keys if key.split(".")[0] == "rule"]
+    others = [key for key in keys if key not in rules]
+    highest: dict[tuple[str, ...], dict[str, Interval]] = defaultdict(dict)
+    for names, value in gather(rows, [*others, *rules, axis], "acceptance_optimum").items():
+        group = highest[names[: len(others)]]
+        group[names[-1]] = max(value, group.get(names[-1], value), key=lambda interval: interval[0])
+    curves = {group: points([(float(x), *value) for x, value in by_x.items()]) for group, by_x in highest.items()}
+    drawn = {group: curve for group, curve in curves.items() if curve and len(curve.x) > 1}
+    told = {group: f" {labelled(others, group)}" if len(drawn) > 1 else "" for group in drawn}
+    return [(f"optimum{told[group]}", curve) for group, curve in drawn.items()]
+
+
+def drafted_figure(rows: Sequence[Cell], swept: Swept) -> Figure:
+    """Tokens a step against drafted tokens a step, a line over the numbers of drafts."""
+    found = lines(rows, swept, DRAFTED, "tokens_per_step", along=along(swept))
+    figure, axes = panel(found, DRAFTED, f"tokens per step{ways(rows, 'tokens_per_step')}")
+    legend(figure, axes, len(found))
+    return figure
+
+
+def along(swept: Swept) -> list[str]:
+    """The swept keys that say how many drafts there are, in which shape."""
+    return [key for key in swept if key == PATHS or key.split(".")[0] == "length"]
+
+
+def panel(found: Sequence[Line], axis: str, label: str) -> tuple[Figure, Axes]:
+    """A sheet with the lines on it."""
+    figure, (axes,) = sheet(DOUBLE if len(found) > 1 else COLUMN, max(2.7, 0.15 * len(found) + 0.9))
+    for line in found:
+        draw_points(axes, line.points, line.label or "this sweep", **line.look)
+        axes.plot(*line.seeds, ".", color=line.look["color"], markersize=4, alpha=0.5)
+    label_axis(axes, axis, np.unique(np.concatenate([line.points.x for line in found])))
+    axes.set_ylabel(label)
+    return figure, axes
+
+
+def legend(figure: Figure, axes: Axes, count: int) -> None:
+    """Beside the panel where there are several lines."""
+    if count > 1:
+        legend_beside(figure, axes, 1 + count // 40)
+    else:
+        legend_above(axes, 2)
