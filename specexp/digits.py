@@ -45,8 +45,9 @@ def value(metrics: Metrics, key: str) -> str:
 
 
 def gain(metrics: Metrics, key: str) -> tuple[str, str]:
-    """A relative gain and its interval, in percent, with signs."""
-    parts = [None if part is None else 100 * part for part in (metrics.get(key + end) for end in ("", "_low", "_high"))]
+    """A relative gain and its interval, in percent, with signs; what rounding leaves of none is 0."""
+    found = [metrics.get(key + end) for end in ("", "_low", "_high")]
+    parts = [None if part is None else 100 * part if abs(part) > ROUNDING else 0.0 for part in found]
     middle, low, high = (
         f"{'+' if part is not None and part > 0 else ''}{number(part or None, *parts[1:])}" for part in parts
     )
