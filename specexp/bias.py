@@ -13,7 +13,7 @@ from specexp.build import Experiment
 from specexp.curves import Known, certain
 from specexp.engine import Step
 from specexp.enumeration import Enumerated
-from specexp.models.pair import Pair, no_randomness
+from specexp.models.pair import Pair, laws_in
 from specexp.models.table import contexts
 from specexp.observe import Asides, Walked
 from specexp.rounds import FirstToken, Floats, Local, Rule, undrafted
@@ -78,5 +78,4 @@ def against_target(experiment: Experiment) -> Enumerated | None:
 
 def target_laws(pair: Pair) -> Floats:
     """[S, V]: p in every context of a pair of finite memory."""
-    numbers = contexts(pair.vocab, pair.memory or 0)
-    return pair.next_laws(pair.start(numbers, no_randomness), len(numbers))[0]
+    return laws_in(pair, contexts(pair.vocab, pair.memory or 0))[0]

@@ -5,6 +5,7 @@ All drafts of the first position are from the context in which the step starts, 
 be kept has a closed form (``rules.transport.optimum``). Of other draws it has none, and none is reported.
 """
 
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -13,12 +14,12 @@ from specexp.build import Experiment
 from specexp.curves import Known, certain
 from specexp.engine import Players, Step
 from specexp.enumeration import Enumerated
-from specexp.models.pair import no_randomness
+from specexp.models.pair import laws_in
 from specexp.models.table import contexts
 from specexp.observe import Asides, Walked
 from specexp.positions import survivals
-from specexp.rounds import Floats
-from specexp.rows import Metrics
+from specexp.rounds import Booleans, Floats
+from specexp.rows import CurveRow, Metrics
 from specexp.rules.transport import optimum
 from specexp.siblings import independent
 from specexp.statistics import NONE, Estimate, Moments
@@ -48,15 +49,32 @@ def acceptance_optimum(experiment: Experiment, walked: Walked) -> Estimate:
     if enumerated is None:
         return walked.asides.ratio("optimum", "steps")
     pair = experiment.players.pair
-    numbers = contexts(pair.vocab, pair.memory or 0)
-    p, q = pair.next_laws(pair.start(numbers, no_randomness), len(numbers))
+    p, q = laws_in(pair, contexts(pair.vocab, pair.memory or 0))
     return certain(float(enumerated.step_starts @ most_kept(p, q, draws)))
 
 
 def asides(experiment: Experiment) -> Asides:
-    """What the walk keeps for it: nothing where it is known exactly, or is none."""
-    draws = independent_draws(experiment.players, experiment.gamma)
-    return {} if draws is None or experiment.enumerated is not None else {"optimum": partial(_at_the_start, draws)}
+    """What the walk keeps for it: the optimum where it is not known exactly, and which of several draws was kept."""
+    draws, families = independent_draws(experiment.players, experiment.gamma), first_draws(experiment)
+    optimum = {} if draws is None or experiment.enumerated is not None else {"optimum": partial(_at_the_start, draws)}
+    return {**optimum, **{f"rank_{i}": partial(_kept_below, paths) for i, paths in enumerate(families, start=1)}}
+
+
+def rank_rows(experiment: Experiment, walked: Walked) -> Iterator[CurveRow]:
+    """P(the draw of rank i at the first position is the one that is kept): the acceptance vector of Sequoia's trees."""
+    for rank, _ in enumerate(first_draws(experiment), start=1):
+        yield CurveRow("by_rank/acceptance", rank, "expected", *walked.asides.ratio(f"rank_{rank}", "steps"))
+
+
+def first_draws(experiment: Experiment) -> list[Booleans]:
+    """[K] for each draw of the first position, if there are several: the paths that begin with it."""
+    owner = experiment.players.tree(experiment.gamma).owner[:, :1]
+    draws = np.unique(owner[owner >= 0])
+    return [owner[:, 0] == draw for draw in draws] if len(draws) > 1 else []
+
+
+def _kept_below(paths: Booleans, step: Step) -> Floats:
+    return step.stop_probs[:, paths, 1:].sum((1, 2))
 
 
 def _at_the_start(draws: int, step: Step) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 
 from specexp.engine import Players
 from specexp.exact import stationary
-from specexp.models.pair import contexts_of, no_randomness
+from specexp.models.pair import contexts_of, laws_in, no_randomness
 from specexp.models.table import contexts
 from specexp.rounds import Floats, Ints, Round, Rule, reference_law
 from specexp.siblings import drawn_from
@@ -148,5 +148,4 @@ def _add(law: Floats, rule: Rule, round: Round, chance: Floats, context: Ints, a
 
 def _reference(players: Players, numbers: Ints) -> Floats:
     """[S, V]: the law that the rule claims for the token after each context."""
-    p, q = players.pair.next_laws(players.pair.start(numbers, no_randomness), len(numbers))
-    return reference_law(players.rule, p, q)
+    return reference_law(players.rule, *laws_in(players.pair, numbers))

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from specexp.models.pair import Pair, contexts_of, no_randomness
+from specexp.models.pair import Pair, contexts_of, laws_in
 from specexp.rounds import Floats, Ints, Local, reference_law
 
 MOST_CONTEXTS = 512
@@ -30,23 +30,15 @@ class World:
     def contexts(self) -> int:
         return len(self.target)
 
-    def move(self, mass: Floats) -> Floats:
-        """[S, S']: ``mass`` [S, V] of emitting x in context s, by the context it leads to."""
-        count, vocab = mass.shape
-        following = (np.arange(count)[:, None] * vocab + np.arange(vocab)) % count
-        moved = np.zeros((count, count))
-        np.add.at(moved, (np.arange(count)[:, None], following), mass)
-        return moved
-
     @cached_property
     def kept(self) -> Floats:
         """A [S, S']."""
-        return self.move(self.rule.kept_mass(self.target, self.draft))
+        return move(self.rule.kept_mass(self.target, self.draft))
 
     @cached_property
     def replaced(self) -> Floats:
         """R [S, S']."""
-        return self.move(self.rule.replaced_mass(self.target, self.draft))
+        return move(self.rule.replaced_mass(self.target, self.draft))
 
     def survival(self, gamma: int) -> Floats:
         """[gamma+1, S]: P(at least k drafts are kept) = (A^k 1)(s) for a step that starts in s."""
@@ -61,7 +53,7 @@ class World:
         for _ in range(gamma):
             kernel += power @ self.replaced
             power = power @ self.kept
-        return kernel + power @ self.move(self.rule.bonus(self.target, self.draft))
+        return kernel + power @ move(self.rule.bonus(self.target, self.draft))
 
     @cached_property
     def _starts(self) -> dict[int, Floats]:
@@ -84,8 +76,21 @@ class World:
     def alpha(self) -> float:
         """Mean of sum_x min(p, q) over the contexts that the target alone meets (Leviathan's alpha), decoded by the law
         that the rule's stream should have: a greedy rule's target is greedy by itself too."""
-        met = stationary(self.move(reference_law(self.rule, self.target, self.draft)))
-        return float(np.minimum(self.target, self.draft).sum(-1) @ met)
+        return alpha(self.target, self.draft, reference_law(self.rule, self.target, self.draft))
+
+
+def move(mass: Floats) -> Floats:
+    """[S, S']: ``mass`` [S, V] of emitting x in context s, by the context it leads to."""
+    count, vocab = mass.shape
+    following = (np.arange(count)[:, None] * vocab + np.arange(vocab)) % count
+    moved = np.zeros((count, count))
+    np.add.at(moved, (np.arange(count)[:, None], following), mass)
+    return moved
+
+
+def alpha(p: Floats, q: Floats, reference: Floats) -> float:
+    """Mean of sum_x min(p, q) over the contexts that a text meets which follows ``reference`` [S, V] in each."""
+    return float(np.minimum(p, q).sum(-1) @ stationary(move(reference)))
 
 
 def world(pair: Pair, rule: object) -> World | None:
@@ -94,7 +99,7 @@ def world(pair: Pair, rule: object) -> World | None:
     numbers = contexts_of(pair, MOST_CONTEXTS)
     if numbers is None or not isinstance(rule, Local):
         return None
-    p, q = pair.next_laws(pair.start(numbers, no_randomness), len(numbers))
+    p, q = laws_in(pair, numbers)
     memory = pair.memory
     assert memory is not None  # contexts_of said so
     return World(p, q, memory, rule)

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specexp import bias, drafted, gain
+from specexp import bias, drafted, exact, gain
 from specexp.build import Experiment
 from specexp.checks import distances, proofs
 from specexp.closed_form import closed_form
 from specexp.costs import CountsOperations, speedup
 from specexp.curves import Curve, certain, exact_tokens, replayed, scaled, tokens_by_gamma
 from specexp.models.ngram import Ngram, held_out_surprise
+from specexp.models.pair import laws_in
 from specexp.models.table import contexts
 from specexp.models.text import TextTarget
 from specexp.observe import Progress, Walked, observe
@@ -63,6 +64,7 @@ def measure(experiment: Experiment, progress: Progress | None = None) -> Result:
         metrics |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
     ways = survivals(experiment, moments)
     rows = [*gamma_rows(experiment, curve), *position_rows(ways), *token_rows(ways)]
+    rows += drafted.rank_rows(experiment, walked)
     if isinstance(experiment.players.rule, Token) and (value := estimates["alpha"].value) is not None:
         rows += closed_form_rows(value, experiment.gamma)
     return Result(dict(sorted(metrics.items())), rows)
@@ -70,12 +72,15 @@ def measure(experiment: Experiment, progress: Progress | None = None) -> Result:
 
 def start_prompts(experiment: Experiment) -> Ints | None:
     """[requests, memory]: contexts drawn by the exact law of step starts; None where that is not known."""
-    world, plan, pair = experiment.world, experiment.plan, experiment.players.pair
-    if world is None:
+    world, enumerated, plan, pair = experiment.world, experiment.enumerated, experiment.plan, experiment.players.pair
+    if world is not None:
+        law = world.step_starts(experiment.gamma)
+    elif enumerated is not None:
+        law = enumerated.step_starts
+    else:
         return None
-    uniforms = streams(plan.seed)("start").random(plan.requests)
-    starts = draw(world.step_starts(experiment.gamma), uniforms)
-    return contexts(pair.vocab, world.memory)[starts]
+    starts = draw(law, streams(plan.seed)("start").random(plan.requests))
+    return contexts(pair.vocab, pair.memory or 0)[starts]
 
 
 def all_moments(experiment: Experiment, walked: Walked, alone: Text | None, again: Replayed | None) -> Moments:
@@ -109,7 +114,7 @@ def single_numbers(experiment: Experiment, moments: Moments, curve: Curve) -> tu
     metrics: Metrics = {
         "gamma_best": gamma_best,
         "speedup_source": source,
-        "alpha_source": "exact" if experiment.world is not None else "expected",
+        "alpha_source": "expected" if experiment.world is None and experiment.enumerated is None else "exact",
         "steps": experiment.plan.total,
         "requests": experiment.plan.requests,
     }
@@ -130,6 +135,10 @@ def alpha(experiment: Experiment, moments: Moments) -> Estimate:
     theorem 3.5)."""
     if experiment.world is not None:
         return certain(experiment.world.alpha())
+    if experiment.enumerated is not None:
+        pair = experiment.players.pair
+        laws = laws_in(pair, contexts(pair.vocab, pair.memory or 0))
+        return certain(exact.alpha(*laws, experiment.enumerated.reference))
     return moments.ratio("overlap", "contexts")
 
 

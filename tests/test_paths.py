@@ -103,8 +103,36 @@ def test_a_tree_is_counted_by_its_nodes_and_its_roots_children_compete():
 def test_nothing_is_sorted_for_a_rule_that_takes_one_path():
     """The walk of ``token`` costs what it did; so does that of a world whose every outcome is summed."""
     assert not drafted.asides(experiment(rule="token"))
-    assert not drafted.asides(experiment(rule="recursive", draft__paths=2, **FIXED))
-    assert drafted.asides(experiment(rule="recursive"))
+    assert "optimum" not in drafted.asides(experiment(rule="recursive", draft__paths=2, **FIXED))
+    assert "optimum" in drafted.asides(experiment(rule="recursive"))
+
+
+def ranks_of(**given):
+    result = measure(experiment(rule="recursive", gamma_max=1, **given))
+    return [row for row in result.curves if row.curve == "by_rank/acceptance"], result.metrics
+
+
+def test_the_acceptance_vector_is_the_closed_form():
+    """p=(.4,.3,.2,.1), q=(.1,.2,.3,.4): three independent drafts are kept with r (1-r)^i-like chances .6, .12, .048, and
+    two different ones with .6 and .164286 (the table above, draft by draft); intervals at a fixed seed."""
+    many = {"target": "fixed", "draft": "fixed", "steps": 20_000, "requests": 200, "gamma": 1}
+    for given, chances in (
+        ({"draft__paths": 3}, [0.6, 0.12, 0.048]),
+        ({"draft__paths": 2, "draft__replacement": False}, [0.6, 0.164286]),
+    ):
+        rows, _ = ranks_of(**many, **given)
+        assert [row.x for row in rows] == list(range(1, len(chances) + 1))
+        for row, chance in zip(rows, chances, strict=True):
+            assert abs(row.value - chance) < Z * (row.high - row.low) / 2 / 1.96 + 1e-6
+            assert abs(row.value - 0.3) > Z * (row.high - row.low) / 2 / 1.96  # the control
+
+
+def test_the_acceptance_vector_adds_up_to_the_first_positions():
+    """Of a tree too, whose nodes have several paths; of one draft there is none."""
+    for given in ({"draft__paths": 4}, {"length": "tree", "length__widths": (3, 2)}):
+        rows, metrics = ranks_of(gamma=2 if "length" in given else 1, steps=300, **given)
+        assert sum(row.value for row in rows) == pytest.approx(metrics["acceptance_first"], abs=1e-12)
+    assert ranks_of(gamma=1, steps=50) == ([], ranks_of(gamma=1, steps=50)[1])
 
 
 # ---- figures

@@ -104,6 +104,11 @@ def contexts_of(pair: Pair, limit: int) -> Ints | None:
     return contexts(pair.vocab, pair.memory)
 
 
+def laws_in(pair: Pair, numbers: Ints) -> tuple[Floats, Floats]:
+    """(p, q) [S, V] each, in the contexts ``numbers`` [S, memory]."""
+    return pair.next_laws(pair.start(numbers, no_randomness), len(numbers))
+
+
 def no_randomness(role: str) -> np.random.Generator:
     """``random(role)`` where every context is met: a model of finite memory has nothing to draw."""
     raise AssertionError(f"a model of finite memory asked for {role} randomness")
