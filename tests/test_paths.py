@@ -113,8 +113,8 @@ def ranks_of(**given):
 
 
 def test_the_acceptance_vector_is_the_closed_form():
-    """p=(.4,.3,.2,.1), q=(.1,.2,.3,.4): three independent drafts are kept with r (1-r)^i-like chances .6, .12, .048, and
-    two different ones with .6 and .164286 (the table above, draft by draft); intervals at a fixed seed."""
+    """p=(.4,.3,.2,.1), q=(.1,.2,.3,.4): three independent drafts are kept with .6, .12, .048, two different ones with
+    .6 and .164286: the steps of the table above. Intervals at a fixed seed."""
     many = {"target": "fixed", "draft": "fixed", "steps": 20_000, "requests": 200, "gamma": 1}
     for given, chances in (
         ({"draft__paths": 3}, [0.6, 0.12, 0.048]),
