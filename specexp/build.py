@@ -160,10 +160,15 @@ def refuse_shape(names: Mapping[str, str], players: Players, draft: Any, gamma: 
         raise SenselessPair(
             f"draft.paths={draft.paths}: length={names['length']} says how many drafts there are; take draft.paths=1"
         )
+    if players.shape is None and tree.paths > rule.max_paths:
+        right = f"rule={names['rule']} verifies at most {rule.max_paths}; take draft.paths={rule.max_paths}"
+        raise SenselessPair(f"draft.paths={tree.paths}: {right}")
+    if players.shape is not None and rule.max_paths == 1:
+        right = f"rule={names['rule']} verifies one path of gamma tokens; take length=fixed, or rule=traversal"
+        raise SenselessPair(f"length={names['length']}: {right}")
     if tree.paths > rule.max_paths:
-        what = f"draft.paths={tree.paths}" if players.shape is None else f"length={names['length']}"
-        right = f"draft.paths={rule.max_paths}" if players.shape is None else "length=fixed, or rule=traversal"
-        raise SenselessPair(f"{what}: rule={names['rule']} verifies at most {rule.max_paths}; take {right}")
+        right = f"rule={names['rule']} verifies a tree of at most {rule.max_paths} leaves; take a smaller one"
+        raise SenselessPair(f"length={names['length']}: {tree.paths} leaves; {right}")
     if tree.most_siblings < 2 or siblings is independent:
         return
     key = "draft.greedy=true" if draft.greedy else "draft.replacement=false"

@@ -66,8 +66,3 @@ COSTS = {"milliseconds": Milliseconds, "ratio": Ratio}
 def speedup(tokens_per_step: float, cost: Cost, work: Work) -> float:
     """Tokens per unit of time over those of plain decoding; 1 where nothing is drafted and the target decodes alone."""
     return tokens_per_step / cost.step(work)
-
-
-def one_path(gamma: int) -> Work:
-    """The work of a step that drafts one path of ``gamma`` tokens."""
-    return Work(gamma, gamma, gamma + 1)

@@ -2,9 +2,11 @@
 survival where contexts are fresh, by replay of the target's text where they persist, else by a walk for each gamma."""
 
 from collections.abc import Mapping
+from math import inf
 
-from specexp.build import Experiment
+from specexp.build import QUICK_OUTCOMES, Experiment
 from specexp.engine import WARM_UP
+from specexp.enumeration import Enumerated, enumerate_steps, outcomes
 from specexp.observe import Progress, expected_tokens, observe
 from specexp.replay import Replayed, replay
 from specexp.rounds import Local, Replayable
@@ -31,12 +33,24 @@ def tokens_by_gamma(
     gammas = range(experiment.gamma_max + 1)
     if experiment.world is not None:
         return "exact", [certain(experiment.world.tokens_per_step(gamma)) for gamma in gammas]
+    summed = every_gamma(experiment)
+    if summed is not None:
+        return "exact", [certain(enumerated.tokens_per_step()) for enumerated in summed]
     if again is not None:
         by_gamma = (Moments.of(("steps", "tokens"), again.units(gamma)[:, :2]) for gamma in gammas)
         return "expected", [moments.ratio("tokens", "steps") for moments in by_gamma]
     if not experiment.players.pair.persistent and isinstance(experiment.players.rule, Local):
         return "expected", [fresh_tokens(moments, gamma) for gamma in gammas]
     return "expected", walked_tokens(experiment, progress)
+
+
+def every_gamma(experiment: Experiment) -> list[Enumerated] | None:
+    """Every outcome of a step at gamma = 0, 1, .. gamma_max; None unless they are few at each."""
+    players, gammas = experiment.players, range(experiment.gamma_max + 1)
+    if any((outcomes(players, gamma) or inf) > QUICK_OUTCOMES for gamma in gammas):
+        return None
+    found = [enumerate_steps(players, gamma, QUICK_OUTCOMES) for gamma in gammas]
+    return [enumerated for enumerated in found if enumerated is not None]
 
 
 def exact_tokens(experiment: Experiment) -> Estimate:

@@ -2,7 +2,7 @@
 and how many tokens a step drafts and verifies.
 
 All drafts of the first position are from the context in which the step starts, so of independent ones the most that can
-be kept has a closed form (``rules.transport.optimum``). Of other draws it has none, and none is reported.
+be kept has a closed form (``rules.transport.optimum``). Of other draws it is not worked out, and none is reported.
 """
 
 from collections.abc import Iterator

@@ -15,7 +15,7 @@ import numpy as np
 from specexp.lengths import Length
 from specexp.models.pair import Pair, PairState
 from specexp.rounds import Floats, Ints, RandomStreams, Round, Rule
-from specexp.sampling import NotALaw, columns, compact, draw, refuse_no_law, streams
+from specexp.sampling import SUM_TOLERANCE, NotALaw, columns, compact, draw, refuse_no_law, streams
 from specexp.siblings import drawn_from
 from specexp.trees import Tree
 
@@ -145,6 +145,7 @@ def verify(players: Players, state: PairState, gamma: int, drafts: Floats, verif
     lengths = np.minimum(players.length.lengths(gamma, len(tokens)), tree.depth)
     round = Round(tokens, draft_probs, target_probs, owner, lengths)
     stop_probs = rule.stop_probs(round)
+    refuse_no_stop(stop_probs)
     path, kept = choose(stop_probs, verifies[:, 0])
     following = draw(rule.next_probs(round, path, kept), verifies[:, 1])
     return Step(round, laws, stop_probs, path, kept, emit(tokens, path, kept, following))
@@ -158,6 +159,17 @@ def refuse_undraftable(tokens: Ints, draft_probs: Floats, owner: Ints) -> None:
         row, path, position = np.argwhere(~possible)[0].tolist()
         token = tokens[row, path, position]
         raise NotALaw(row, f"position {position}: token {token} was drafted, to which the draft's law gives no chance")
+
+
+def refuse_no_stop(stop_probs: Floats) -> None:
+    """Raises NotALaw for the first row of ``stop_probs`` [B, K, G+1] that is no law: a chance below 0, or a sum that is
+    not 1."""
+    total, least = stop_probs.sum((1, 2)), stop_probs.min((1, 2))
+    right = (np.abs(total - 1) < SUM_TOLERANCE) & (least > -SUM_TOLERANCE)  # not where either is NaN
+    if not right.all():
+        row = int(np.argmin(right))
+        told = f"the least is {least[row]:.6g}, their sum {total[row]:.6g}"
+        raise NotALaw(row, f"the rule's chances to keep 0, 1, .. drafts are no law: {told}")
 
 
 @contextmanager

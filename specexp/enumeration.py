@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from specexp.engine import Players
+from specexp.engine import Players, refuse_no_stop
 from specexp.exact import stationary
 from specexp.models.pair import contexts_of, laws_in, no_randomness
 from specexp.models.table import contexts
@@ -99,7 +99,9 @@ def enumerate_steps(players: Players, gamma: int, most: int = MOST_OUTCOMES) -> 
     if size is None or size > most or numbers is None:
         return None
     round, weight, context = every_round(players, numbers, gamma)
-    stop_probs = weight[:, None, None] * players.rule.stop_probs(round)
+    stop_probs = players.rule.stop_probs(round)
+    refuse_no_stop(stop_probs)
+    stop_probs = weight[:, None, None] * stop_probs
     steps = [np.zeros((len(numbers), pair.vocab ** (kept + 1))) for kept in range(gamma + 1)]
     for path in range(round.draft_tokens.shape[1]):
         for kept, law in enumerate(steps):

@@ -6,6 +6,7 @@ to itself, drawn from q.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from specexp.sampling import compact, cumulative
 from specexp.siblings import greedy, independent
 from specexp.statistics import Estimate, Moments
 from specexp.target_only import Text, text
+
+ENOUGH = 200  # steps; with fewer, a fitted share makes intervals too narrow
 
 
 def gain_over_token(experiment: Experiment, walked: Walked, alone: Text | None, again: Replayed | None) -> Known:
@@ -37,10 +40,15 @@ def gain_over_token(experiment: Experiment, walked: Walked, alone: Text | None, 
 
 
 def with_token(experiment: Experiment) -> Experiment:
-    """The same experiment with the rule `token`, which takes one path of the same length."""
+    """The same experiment with the rule `token`, which takes one path of as many levels as are drafted."""
     players = experiment.players
     pair = replace(players.pair, paths=1, siblings=independent)
-    return replace(experiment, players=Players(pair, Token(), players.length))
+    return replace(experiment, gamma=levels(experiment), players=Players(pair, Token(), players.length))
+
+
+def levels(experiment: Experiment) -> int:
+    """How deep a step's drafts are: gamma, or less where a tree ends before."""
+    return experiment.work(experiment.gamma).levels
 
 
 def asides(experiment: Experiment) -> Asides:
@@ -48,16 +56,16 @@ def asides(experiment: Experiment) -> Asides:
     players = experiment.players
     if players.pair.persistent or players.rule == Token():
         return {}
-    averaged: Asides = {"token": tokens_of_token}
+    averaged: Asides = {"token": partial(tokens_of_token, levels(experiment))}
     whole_path_of_q = players.shape is None and players.pair.siblings is not greedy
     if isinstance(players.rule, Local) or not whole_path_of_q:
         return averaged
     return {**averaged, "token_given_drafts": tokens_given_drafts}
 
 
-def tokens_of_token(step: Step) -> Floats:
-    """[B]: expected tokens of a step under `token`, averaged over the drafts."""
-    return 1 + survival_by_context(acceptance(Token(), step), step.round.drafted).sum(1)
+def tokens_of_token(gamma: int, step: Step) -> Floats:
+    """[B]: expected tokens of a step of ``gamma`` drafts under `token`, averaged over the drafts."""
+    return 1 + survival_by_context(acceptance(Token(), step), gamma).sum(1)
 
 
 def tokens_given_drafts(step: Step) -> Floats:
@@ -72,9 +80,10 @@ def tokens_given_drafts(step: Step) -> Floats:
 
 def on_the_same_rounds(units: Moments) -> Estimate:
     """The gain where each step has a context of its own. A rule that is known given the drafts shares the luck of the
-    drafts with `token`, whose mean over drafts is known: it is taken off as a control variate."""
+    drafts with `token`, whose mean over drafts is known: it is taken off as a control variate, where there are enough
+    steps to say how much of it."""
     luck = np.array([0.0, -1.0, 1.0])  # token given the drafts, less its mean over drafts: 0 on average
-    if "token_given_drafts" not in units.names:
+    if "token_given_drafts" not in units.names or units.count < ENOUGH:
         return units.estimate(lambda means: means["expected"] / means["token"] - 1)
     both = units.select("expected", "token", "token_given_drafts")
     spread = float(luck @ both.scatter @ luck)
@@ -87,10 +96,10 @@ def on_the_same_rounds(units: Moments) -> Estimate:
 def along_the_texts(experiment: Experiment, walked: Walked, texts: Text, again: Replayed | None) -> Estimate:
     """The gain where contexts persist: both along the same texts of the target; a rule that cannot be replayed, along
     its own walk, request by request."""
-    gamma = experiment.gamma
-    of_token = replay(texts.chances, Token(), (gamma,), warm_up=WARM_UP).units(gamma)[:, :2]
+    short = levels(experiment)
+    of_token = replay(texts.chances, Token(), (short,), warm_up=WARM_UP).units(short)[:, :2]
     if again is not None:
-        of_rule = again.units(gamma)[:, :2]
+        of_rule = again.units(experiment.gamma)[:, :2]
     else:
         assert walked.units is not None  # contexts persist
         of_rule = walked.units[:, [walked.moments.names.index(name) for name in ("counted", "expected")]]

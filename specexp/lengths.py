@@ -4,12 +4,12 @@ A member says how long a round's draft is; one that also has ``tree`` says which
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
 
 import numpy as np
 
 from specexp.costs import Cost
-from specexp.errors import UserError
+from specexp.errors import SenselessPair, UserError
 from specexp.rounds import Ints
 from specexp.sequoia import best_tree
 from specexp.trees import MOST_PATHS, Tree, read_nodes
@@ -45,7 +45,7 @@ class TreeLength(Fixed):
     ``path``: a file with a line a node, the ranks that lead to it (``0``, ``0 1``; 0 is the child that is drawn
     first), in place of the widths."""
 
-    widths: tuple[Any, ...] | None = (2, 2, 1, 1)
+    widths: tuple[int, ...] | None = (2, 2, 1, 1)
     path: str | None = None
 
     def __post_init__(self) -> None:
@@ -63,10 +63,10 @@ class TreeLength(Fixed):
         return Tree.of_widths((self.widths or ())[:gamma], gamma)
 
     def refuse_deeper(self, gamma: int, tree: Tree) -> None:
-        """Raises UserError where ``tree``, this one as far as ``gamma``, ends before."""
+        """Raises SenselessPair where ``tree``, this one as far as ``gamma``, ends before."""
         if tree.depth < gamma:
             given = f"length.widths={list(self.widths or ())}" if self.path is None else f"length.path={self.path}"
-            raise UserError(f"gamma={gamma}: {given} is a tree of {tree.depth} levels; take gamma={tree.depth}")
+            raise SenselessPair(f"gamma={gamma}: {given} is a tree of {tree.depth} levels; take gamma={tree.depth}")
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Sequoia(Fixed):
     if the child of rank i is the one that is kept with the chance ``acceptance[i]``, wherever it stands (Chen et al.
     2024, arXiv 2402.12374, section 3.1)."""
 
-    acceptance: tuple[Any, ...] = (0.6, 0.2, 0.1, 0.05)
+    acceptance: tuple[float, ...] = (0.6, 0.2, 0.1, 0.05)
     budget: Annotated[int, Range(1, MOST_PATHS)] = 16
 
     def __post_init__(self) -> None:

@@ -139,13 +139,16 @@ def fresh_units(players: Players, step: Step, reach: int) -> Floats:
 
 
 def step_units(step: Step, survive: Floats) -> Floats:
-    """[B, columns]: one step of each row, whose drafts survive with the chances ``survive`` [B, reach]."""
-    lengths, gamma = step.round.lengths, step.round.drafted
-    tested = np.minimum(step.emitted, lengths)
+    """[B, columns]: one step of each row, whose drafts survive with the chances ``survive`` [B, reach]. Which drafts
+    were tested is not told where several paths are drafted."""
+    gamma, paths = step.round.drafted, step.round.owner.shape[1]
+    tested = np.minimum(step.emitted, step.round.lengths) if paths == 1 else np.zeros(len(step.kept))
+    own = step.round.owner == np.arange(paths)[:, None]
+    drafted = (own & (np.arange(gamma) < step.round.lengths[:, None, None])).sum((1, 2))
     expected = 1 + survive[:, :gamma].sum(1)
     kept = step.kept[:, None] > np.arange(gamma)
     one = np.ones(len(kept))
-    return np.column_stack([one, step.emitted, step.kept, tested, lengths, kept, one, expected, survive])
+    return np.column_stack([one, step.emitted, step.kept, tested, drafted, kept, one, expected, survive])
 
 
 def survival_given_drafts(rule: Rule, step: Step) -> Floats:

@@ -155,15 +155,26 @@ def imports(config: Mapping[str, Any]) -> list[str]:
 
 
 def fingerprints(config: Mapping[str, Any]) -> dict[str, str]:
-    """``sha256:`` and 12 hex digits by module, of each file that brings a member from outside and is found: the config
-    and its digest name that code, this says which it was when it ran."""
+    """``sha256:`` and 12 hex digits of each file that the config names and that is found: by module of one that brings
+    a member from outside, by path of one that a member reads (a text, a tree). The config and its digest name them,
+    this says which they were when they were read."""
     modules = [path.partition(":")[0] for path in imports(config)]
-    return {name: f"sha256:{print_}" for name in modules if (print_ := _fingerprint(name))}
+    nodes = [node for node in config.values() if isinstance(node, Mapping)]
+    paths = [node["path"] for node in nodes if isinstance(node.get("path"), str)]
+    files = {**{name: _file_of(name) for name in modules}, **{path: Path(path).expanduser() for path in paths}}
+    return {name: f"sha256:{digits}" for name, file in files.items() if file and (digits := _fingerprint(file))}
 
 
-def _fingerprint(module: str) -> str | None:
+def _file_of(module: str) -> Path | None:
     try:
         spec = importlib.util.find_spec(module)
-        return hashlib.sha256(Path(str(spec and spec.origin)).read_bytes()).hexdigest()[:12]
     except Exception:  # whatever a package does on its import is told when it is built
+        return None
+    return Path(spec.origin) if spec and spec.origin else None
+
+
+def _fingerprint(file: Path) -> str | None:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+    except OSError:
         return None

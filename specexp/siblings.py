@@ -10,6 +10,7 @@ from typing import Annotated
 
 import numpy as np
 
+from specexp.errors import UserError
 from specexp.rounds import Floats, Ints
 from specexp.sampling import draw
 from specexp.trees import Tree
@@ -50,6 +51,10 @@ class Scheme:
     paths: Annotated[int, Range(1)] = 1
     replacement: bool = True
     greedy: bool = False
+
+    def __post_init__(self) -> None:
+        if self.greedy and not self.replacement:
+            raise UserError("draft.greedy=true: its drafts are all different as they are; leave draft.replacement=true")
 
     def siblings(self) -> Siblings:
         return greedy if self.greedy else independent if self.replacement else distinct

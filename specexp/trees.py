@@ -105,22 +105,25 @@ def read_nodes(path: str) -> list[Ranks]:
     """The nodes of a file, a line each: the ranks that lead to it, with spaces or commas between. UserError where the
     file, or a line of it, is not right."""
     try:
-        lines = Path(path).expanduser().read_text(encoding="utf-8").splitlines()
+        lines = Path(path).expanduser().read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or "not UTF-8 text"
         raise UserError(f"length.path={path}: cannot be read ({reason}); give a file with a line a node") from error
     given = {i: line.replace(",", " ").split() for i, line in enumerate(lines, start=1) if line.strip()}
     nodes = {i: tuple(map(int, ranks)) for i, ranks in given.items() if ranks and all(map(str.isdecimal, ranks))}
+    known: set[Ranks] = set()
     for i in given:
+        line = f"length.path={path}: line {i} is {lines[i - 1]!r}"
         if i not in nodes:
-            raise UserError(f"length.path={path}: line {i} is {lines[i - 1]!r}; must be ranks such as 0 1, from 0 up")
-        *above, rank = nodes[i]
-        for missing in [tuple(above), (*above, rank - 1)]:
-            if missing and missing[-1] >= 0 and missing not in nodes.values():
-                asked = " ".join(map(str, missing))
-                raise UserError(
-                    f"length.path={path}: line {i} is {lines[i - 1]!r} without a line {asked!r} for its kin"
-                )
+            raise UserError(f"{line}; must be ranks such as 0 1, from 0 up")
+        if nodes[i] in known:
+            raise UserError(f"{line}, as one before it; leave one out")
+        known.add(nodes[i])
+    for i, (*above, rank) in nodes.items():
+        for kin, what in ((tuple(above), "parent"), ((*above, rank - 1), "elder sibling")):
+            if kin and kin[-1] >= 0 and kin not in known:
+                line = f"length.path={path}: line {i} is {lines[i - 1]!r}"
+                raise UserError(f"{line}; add one for its {what}, {' '.join(map(str, kin))!r}")
     if not nodes:
         raise UserError(f"length.path={path}: no node in it; write a line a node, 0 for the first child of the root")
     return list(nodes.values())

@@ -14,7 +14,7 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.text import Text
 
 from specexp.errors import UserError
-from specexp.figures import draw_run, draw_sweep, finished, lossless, points, run, series, style, sweep
+from specexp.figures import caption, draw_run, draw_sweep, finished, lossless, points, run, series, style, sweep
 
 ALPHA, STEPS, GAMMA_MAX = 0.89, 5000, 16
 FORMATS = ("png", "pdf", "svg")
@@ -327,6 +327,37 @@ def test_every_figure_of_a_run_states_n_and_the_intervals_in_letters_that_can_be
         assert_readable(figure)
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"draft.paths": 1, "draft.replacement": True, "draft.greedy": False, "cost.batch": False}, []),
+        ({"length.name": "fixed"}, []),
+        ({"draft.paths": 4, "draft.replacement": False}, ["4 paths", "without replacement"]),
+        (
+            {"draft.paths": 2, "draft.greedy": True, "cost.batch": True},
+            ["2 paths", "greedy drafts", "one pass a level"],
+        ),
+        ({"length.name": "tree", "length.widths": [2, 2, 1, 1], "length.path": None}, ["tree [2, 2, 1, 1]"]),
+        ({"length.name": "tree", "length.widths": [2, 2], "length.path": "a/folder/mine.txt"}, ["tree from mine.txt"]),
+        ({"length.name": "tree", "length.path": None}, ["tree"]),  # the widths were swept
+        ({"length.name": "tree", "length.widths": [2, 2]}, ["tree"]),  # the files were
+        ({"length.name": "sequoia", "length.budget": 16}, ["sequoia tree"]),
+        ({}, []),
+    ],
+)
+def test_the_note_says_how_drafts_were_made_where_not_by_default(given, told):
+    assert caption.how_drafted(given) == told
+    config = some_config()
+    for key, value in given.items():
+        group, name = key.split(".")
+        config[group] = config.get(group, {}) | {name: value}
+    plain = "random target, noise draft, token rule, γ = 4"
+    assert finished.what_was_run(some_run(config=config))[0] == ", ".join([plain, *told])
+    rows, swept = some_sweep()
+    shared = sweep.what_was_swept(rows, rows, swept, FIXED | {"gamma": 4} | given)[0]
+    assert shared == ", ".join([plain, *told])
+
+
 def assert_readable(figure):
     """Letters of 7 pt and more, all inside the figure; every axis named; no legend over its panel's data."""
     assert figure.get_figwidth() in (style.COLUMN, style.DOUBLE)
@@ -373,6 +404,26 @@ def test_colour_follows_the_first_key_and_marker_the_second():
     many = [series.line_look(first, other, 6) for first in range(9) for other in range(6)]
     assert len({(look["color"], look["marker"]) for look in many[:42]}) == 42
     assert len({tuple(series.line_look(first, 0, 1).values()) for first in range(20)}) == 20
+
+
+def test_a_rule_has_one_colour_and_its_name_stands_first_in_all_figures_of_a_sweep():
+    """Also where another key was given first, and where a rule lacks a figure's number."""
+    rows, swept = some_sweep(rules=("lenient", "token", "block"))
+    swept = {key: swept[key] for key in ("draft.order", "gamma", "rule")}
+    rows = [row | {"gain_over_token": None if row["rule"] == "lenient" else 0.1} for row in rows]
+    colours = dict(zip(("lenient", "token", "block"), style.PALETTE, strict=False))
+    for metric, rules in (("tokens_per_step", colours), ("gain_over_token", ("token", "block"))):
+        found = {c.get_label(): c.lines[0].get_color() for c in drawn(rows, swept, metric).containers}
+        assert found == {f"rule={rule} draft.order={order}": colours[rule] for rule in rules for order in (2, 3)}
+    bars = drawn(
+        [row for row in rows if row["gamma"] == 4], {"draft.order": ["2", "a"], "rule": list(colours)}, "speedup"
+    )
+    assert bars.get_yticklabels()[0].get_text() == "rule=lenient draft.order=2"
+    tested = {"tv_distance": 0.02, "tv_noise_floor": 0.02, "lossless_pvalue": 0.4}
+    with style.house_style():
+        a_sweep = sweep.Sweep([row | tested for row in rows], swept, [])
+        figure = next(figure for name, figure, _ in sweep.figures(a_sweep) if name == "lossless")
+    assert figure.axes[0].get_yticklabels()[0].get_text() == "rule=lenient draft.order=2 gamma=1"
 
 
 def test_speedup_marks_the_best_cell_and_plain_decoding():
@@ -481,7 +532,7 @@ def test_tokens_per_step_and_speedup_of_a_sweep_are_known_alike_and_say_how():
         ({"draft.order": [2, 3], "gamma": [1, 2]}, "gamma", ["draft.order"]),
         ({"rule": ["token"], "draft.sigma": [0.1, 0.3]}, "draft.sigma", ["rule"]),
         ({"draft.order": [2], "draft.sigma": [0.1, 0.3]}, "draft.sigma", ["draft.order"]),
-        ({"gamma_max": [None, 32], "rule": ["a", "b"]}, None, ["gamma_max", "rule"]),
+        ({"gamma_max": [None, 32], "rule": ["a", "b"]}, None, ["rule", "gamma_max"]),
         ({"audit": [True, False]}, None, ["audit"]),
         ({"seed": [0, 1], "gamma": [2, 4]}, "gamma", []),
         ({"seed": [0, 1]}, None, ["seed"]),
@@ -517,8 +568,12 @@ def test_cells_that_are_not_done_are_neither_drawn_nor_hidden(tmp_path):
         "random target, noise draft, token rule",
         "N = 5,000 steps a cell",
         "95 % intervals",
-        "2 of 16 cells not done",
+        "1 of 16 cells skipped",
+        "1 of 16 cells not done",
     ]
+    assert sweep.missing(rows[1:]) == ["1 of 15 cells skipped"]
+    assert sweep.missing(rows[:1]) == ["1 of 1 cells not done"]
+    assert sweep.missing(done) == []
     first = container(drawn(done, swept, "speedup"), "rule=token draft.order=2")
     assert first.lines[0].get_xdata().tolist() == [4, 8]
     assert [path.stem for path in draw_sweep(rows, swept, tmp_path, ("png",), {}, FIXED)] == [

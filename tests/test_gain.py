@@ -1,6 +1,7 @@
 """The gain over ``token``: known values, pairing and why, coverage, and that it moves no other number."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -216,7 +217,7 @@ def test_token_has_the_first_of_several_paths():
             ),
         )
 
-    for tokens in (gain.tokens_of_token, gain.tokens_given_drafts):
+    for tokens in (partial(gain.tokens_of_token, 3), gain.tokens_given_drafts):
         assert np.array_equal(tokens(several((0, 1, 2))), tokens(step))
         assert not np.allclose(tokens(several((1, 0, 2))), tokens(step))
     several_paths = experiment(target="bigram", draft__paths=1)
@@ -247,6 +248,48 @@ def test_no_other_number_moves_by_a_byte(world, rule, monkeypatch):
     assert compared.metrics != plain.metrics
 
 
+# ---- trees and few steps
+
+
+TREES = {
+    "rule": "recursive",
+    "length": "sequoia",
+    "length__acceptance": [0.6],
+    "gamma": 8,
+    "gamma_max": 8,
+    "steps": 400,
+}
+
+
+@pytest.mark.parametrize("world", [{}, {"target": "bigram"}, {"target": "fixed", "draft": "fixed"}], ids=str)
+def test_a_shallower_tree_is_compared_with_token_at_its_own_depth(world):
+    """A chain that ends before gamma is `token` of that length: no gain, where `token` at gamma would be far ahead."""
+    run = experiment(**TREES, **world)
+    assert 0 < run.work(8).levels < 8
+    found = gain_of(measure(run).metrics)
+    assert found.value == pytest.approx(0, abs=0.05)
+    assert found.low is None or found.low <= 0 <= found.high
+
+
+def test_nothing_drafted_is_no_loss():
+    found = metrics_of(**TREES | {"length__acceptance": [0.01]})
+    assert (found["drafted_per_step"], found["tokens_per_step"], found["gain_over_token"]) == (0, 1, 0)
+
+
+def test_few_steps_take_nothing_off():
+    """A share of luck fitted on two steps made gains of -2672 %: the plain ratio there, and with enough steps not."""
+    few, many = (metrics_of(rule="traversal", gamma=30, gamma_max=0, steps=steps) for steps in (2, 400))
+    assert abs(few["gain_over_token"]) < 5
+    run = experiment(rule="block", gamma=4, gamma_max=4, steps=gain.ENOUGH)
+    walked = observe(run.players, 4, run.plan, 4, asides=gain.asides(run)).asides
+    plain = walked.estimate(lambda means: means["expected"] / means["token"] - 1)
+    less = gain.on_the_same_rounds(walked)
+    assert less.high - less.low < 0.5 * (plain.high - plain.low)
+    short = observe(run.players, 4, Plan(0, gain.ENOUGH - 1, 1), 4, asides=gain.asides(run)).asides
+    assert gain.on_the_same_rounds(short) == short.estimate(lambda means: means["expected"] / means["token"] - 1)
+    assert many["gain_over_token"] is not None
+
+
 # ---- coverage: 95 +- 3 % over 400 seeds, as in test_metrics
 
 SEEDS = 400
@@ -272,6 +315,16 @@ def test_intervals_cover_in_fresh_contexts(rule):
     shares = covered(truth, lambda seed: experiment(rule=rule, steps=300, seed=seed, **SMALL))
     for name, share in shares.items():
         assert share == pytest.approx(0.95, abs=0.03), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [20, gain.ENOUGH])
+def test_intervals_of_few_steps_cover(steps):
+    """Without the luck taken off, and from where on it is."""
+    of_rule, of_token = fresh_truth("block", contexts=2_000_000)
+    truth = {"gain_over_token": of_rule / of_token - 1}
+    shares = covered(truth, lambda seed: experiment(rule="block", steps=steps, seed=seed, **SMALL))
+    assert shares["gain_over_token"] == pytest.approx(0.95, abs=0.03)
 
 
 @pytest.mark.slow

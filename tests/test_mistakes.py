@@ -280,6 +280,27 @@ def test_a_law_that_is_none_is_an_error_that_says_where(whose, wrong):
         list(walk(game, 3, Plan(0, 8, 1), np.array([[1]])))
 
 
+class OutOfRange(Token):
+    """Keeps a draft with a chance that is none."""
+
+    chance = 2.0
+
+    def chances(self, p, q):
+        return np.full(np.broadcast_shapes(p.shape, q.shape), self.chance)
+
+
+@pytest.mark.parametrize("chance", [2.0, -0.5, np.nan])
+def test_a_rule_whose_chances_are_none_is_an_error(chance, monkeypatch):
+    monkeypatch.setattr(OutOfRange, "chance", chance)
+    game = players(OutOfRange(), *WORLDS["worked"])
+    with pytest.raises(
+        ValueError, match=r"^step 0 of request 0, the rule's chances to keep 0, 1, \.\. drafts are no law"
+    ):
+        next(iter(walk(game, 2, Plan(0, 4, 4), prompts=np.zeros((4, 0), dtype=np.int64))))
+    with pytest.raises(NotALaw, match=r"^the rule's chances"):
+        enumerate_steps(game, 2)
+
+
 def test_a_fresh_worlds_error_names_the_step():
     run = experiment(target__context="position")
     laws = run.players.pair.target.laws

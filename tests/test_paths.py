@@ -107,6 +107,14 @@ def test_nothing_is_sorted_for_a_rule_that_takes_one_path():
     assert "optimum" in drafted.asides(experiment(rule="recursive"))
 
 
+def test_accepted_over_drafted_counts_every_draft():
+    """Four paths draft sixteen tokens a step; which of them were tested depends on the rule, and is not told."""
+    found = metrics_of(rule="recursive", draft__paths=4, gamma=4, steps=300)
+    assert found["acceptance_rate"] == pytest.approx((found["tokens_per_step"] - 1) / 16, rel=1e-12)
+    assert found["acceptance_per_test"] is None
+    assert metrics_of(rule="recursive", steps=300)["acceptance_per_test"] > 0.8
+
+
 def ranks_of(**given):
     result = measure(experiment(rule="recursive", gamma_max=1, **given))
     return [row for row in result.curves if row.curve == "by_rank/acceptance"], result.metrics
@@ -217,6 +225,28 @@ def test_each_world_has_a_ceiling_of_its_own():
     axes, _ = figures_of(rows, {"rule": ["transport"], "draft.paths": [1, 2], "draft.sigma": [0.1, 0.2]})["acceptance"]
     assert line_of(axes, "optimum draft.sigma=0.1") == pytest.approx(np.array([(1, 0.8), (2, 0.9)]))
     assert line_of(axes, "optimum draft.sigma=0.2") == pytest.approx(np.array([(1, 0.9), (2, 1.0)]))
+
+
+def test_what_no_acceptance_depends_on_gives_no_second_ceiling():
+    """Cells that differ in draft length, cost, rule or the tree below its root's children have one: the highest."""
+    others = {
+        "gamma": [2, 4],
+        "cost.batch": [True, False],
+        "rule": ["transport", "traversal"],
+        "length.path": ["a", "b"],
+    }
+    rows = [
+        several(0.5, 0.6 + 0.1 * k + 0.01 * place, k * gamma, 2.0, **{"draft.paths": k, "gamma": gamma}, **more)
+        for k in (1, 2)
+        for gamma in others["gamma"]
+        for place, more in enumerate(
+            dict(zip(list(others)[1:], values, strict=True)) for values in product(*list(others.values())[1:])
+        )
+    ]
+    axes, _ = figures_of(rows, {"draft.paths": [1, 2], **others})["acceptance"]
+    ceilings = [c for c in axes.containers if c.get_label().startswith("optimum")]
+    assert [c.get_label() for c in ceilings] == ["optimum"]
+    assert line_of(axes, "optimum") == pytest.approx(np.array([(1, 0.77), (2, 0.87)]))
 
 
 def test_trees_are_points_of_one_line_also_where_two_draft_as_much():

@@ -99,6 +99,15 @@ def test_every_cell_stands_at_its_bias_and_its_speedup_with_both_intervals():
     assert axes.get_xlabel().startswith("bias, expected (TV")
 
 
+def test_a_rule_keeps_its_colour_beside_one_whose_bias_is_not_known():
+    found = a_sweep()
+    before = points_of(plane_of(found).axes[0])
+    rows = [row | {"bias": None} if row["rule"] == "token" else row for row in found.rows]
+    after = points_of(plane_of(found._replace(rows=rows)).axes[0])
+    assert 0 < len(after) < len(before)
+    assert after.items() <= before.items()
+
+
 def test_the_front_leaves_out_what_another_cell_beats_in_both():
     places = [
         plane.Place((name,), (bias, None, None), (speedup, None, None))

@@ -442,3 +442,14 @@ def test_fingerprints_are_of_what_is_found() -> None:
     assert list(plugins.fingerprints(members)) == ["my_rules"]
     assert plugins.imports(members) == ["my_rules:A", "nowhere:B"]
     assert json.dumps(plugins.located({"rule": {"name": "token"}}, {"rule": {}})) == '{"rule": {"name": "token"}}'
+
+
+def test_a_file_that_a_member_reads_has_its_fingerprint_too() -> None:
+    """The same path with another content is another print: the digest alone would not tell."""
+    config = {"length": {"name": "tree", "path": "tree.txt"}, "target": {"name": "text", "path": None}, "gamma": 1}
+    assert plugins.fingerprints(config) == {}
+    Path("tree.txt").write_text("0\n", encoding="utf-8")
+    before = plugins.fingerprints(config)
+    Path("tree.txt").write_text("0\n1\n", encoding="utf-8")
+    assert list(before) == ["tree.txt"]
+    assert plugins.fingerprints(config) != before

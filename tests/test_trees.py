@@ -25,7 +25,7 @@ from specexp.rules.several import Naive, Recursive
 from specexp.rules.single import Token, excess
 from specexp.rules.transport import Transport
 from specexp.rules.traversal import Traversal, left_of, visits
-from specexp.sampling import draw
+from specexp.sampling import NotALaw, draw
 from specexp.sequoia import best_tree, tables
 from specexp.siblings import distinct, greedy, independent
 from specexp.trees import Node, Tree, read_nodes
@@ -182,9 +182,10 @@ WRONG_FILES = {
     "0\n-1\n": "line 2 is '-1'; must be ranks such as 0 1, from 0 up",
     "0.5\n": "line 1 is '0.5'; must be ranks such as 0 1, from 0 up",
     "0\n,\n": "line 2 is ','; must be ranks such as 0 1, from 0 up",
-    "0\n2\n": "line 2 is '2' without a line '1' for its kin",
-    "0\n\n1 0\n": "line 3 is '1 0' without a line '1' for its kin",
-    "0\n0 1\n": "line 2 is '0 1' without a line '0 0' for its kin",
+    "0\n2\n": "line 2 is '2'; add one for its elder sibling, '1'",
+    "0\n\n1 0\n": "line 3 is '1 0'; add one for its parent, '1'",
+    "0\n0 1\n": "line 2 is '0 1'; add one for its elder sibling, '0 0'",
+    "0\n0\n": "line 2 is '0', as one before it; leave one out",
     "": "no node in it; write a line a node, 0 for the first child of the root",
     "\n \n": "no node in it; write a line a node, 0 for the first child of the root",
 }
@@ -220,7 +221,11 @@ SENSELESS = {
         "rule": "recursive",
         "draft__paths": 65,
     },
-    "length=tree: rule=block verifies at most 1; take length=fixed, or rule=traversal": {**TREE, "rule": "block"},
+    "length=tree: rule=block verifies one path of gamma tokens; take length=fixed, or rule=traversal": {
+        **TREE,
+        "rule": "block",
+    },
+    "gamma=3: length.widths=[2, 2] is a tree of 2 levels; take gamma=2": {**TREE, "rule": "traversal", "gamma": 3},
     "draft.paths=2: length=tree says how many drafts there are; take draft.paths=1": {
         **TREE,
         "rule": "traversal",
@@ -244,7 +249,11 @@ SENSELESS = {
     },
 }
 WRONG = {
-    "gamma=3: length.widths=[2, 2] is a tree of 2 levels; take gamma=2": {**TREE, "rule": "traversal", "gamma": 3},
+    "draft.greedy=true: its drafts are all different as they are; leave draft.replacement=true": {
+        "rule": "recursive",
+        "draft__greedy": True,
+        "draft__replacement": False,
+    },
     "length.widths=[2, 0]: must be a list of whole numbers >= 1, the children of a node of each level": {
         **TREE,
         "length__widths": [2, 0],
@@ -290,10 +299,10 @@ def test_a_budget_of_nothing_is_an_error_of_one_line():
 
 
 def test_what_makes_sense_is_not_refused():
-    """One draft is drawn as always, whatever the scheme; a tree without siblings is a chain for any rule."""
+    """One draft is drawn as always, whatever the scheme; a tree without siblings is a chain."""
     assert experiment(rule="token", draft__replacement=False).players.tree(4).paths == 1
     assert experiment(rule="transport", draft__greedy=True).players.tree(4).paths == 1
-    chain = experiment(rule="block", length="tree", length__widths=[1, 1], gamma=2)
+    chain = experiment(rule="recursive", length="tree", length__widths=[1, 1], gamma=2)
     assert chain.players.tree(2).owner.tolist() == [[0, 0]]
     assert chain.work(2) == Work(2, 2, 3)
     both = experiment(rule="traversal", **TREE)
@@ -498,10 +507,6 @@ LEFT_WRONG = {
     "p as it was": lambda law, chance, q: (law, left_of(law, chance, q)[1]),
     "c as it was": lambda law, chance, q: (left_of(law, chance, q)[0], chance),
     "p without c": lambda law, chance, q: (excess(law, q), left_of(law, chance, q)[1]),
-    "c of the residual's mass alone": lambda law, chance, q: (
-        left_of(law, chance, q)[0],
-        np.maximum(chance[:, None] * law - q, 0).sum(-1),
-    ),
 }
 
 
@@ -518,6 +523,17 @@ def test_a_node_that_forgets_its_children_is_seen(name, mistake, monkeypatch):
     """What a node has left after a child that failed: its p, its c, both together."""
     monkeypatch.setattr("specexp.rules.traversal.left_of", mistake)
     assert bias(Traversal(), WORLDS["drawn V=3 memory=1"], SHAPES[name]) > 0.003
+
+
+def test_a_node_that_may_not_end_at_all_is_refused(monkeypatch):
+    """c of the residual's mass alone: the chances of the root and all below it do not add up to one."""
+
+    def unnormalised(law, chance, q):
+        return left_of(law, chance, q)[0], np.maximum(chance[:, None] * law - q, 0).sum(-1)
+
+    monkeypatch.setattr("specexp.rules.traversal.left_of", unnormalised)
+    with pytest.raises(NotALaw, match=r"^the rule's chances to keep 0, 1, \.\. drafts are no law: the least is 0"):
+        bias(Traversal(), WORLDS["drawn V=3 memory=1"], SHAPES["(2,1)"])
 
 
 def test_the_proof_needs_the_laws_of_the_draws(monkeypatch):
@@ -625,6 +641,25 @@ def test_draws_of_one_token_are_one_node(monkeypatch):
         apart = enumerated(Traversal(), item, tree)
         assert apart.expected_kept() == pytest.approx(kept, abs=error)
         assert apart.bias(3).max() <= ROUNDING
+
+
+def test_where_a_leaf_comes_before_a_sibling_with_children_traversal_can_keep_less():
+    """The leaf is tried with a chance that looked ahead to its parent's rest, before the deeper sibling is: 1.688 and
+    1.728 of two tokens, p = (.5, .5), q = (.7, .3), without replacement. Its mirror image is no such tree."""
+    p, q = np.array([[0.5, 0.5]]), np.array([[0.7, 0.3]])
+    for nodes, less in (([(0,), (0, 0), (0, 1), (0, 1, 0)], True), ([(0,), (0, 0), (0, 1), (0, 0, 0)], False)):
+        tree = Tree.of_nodes(nodes, 3)
+        up, down = (enumerated(rule, (p, q, 0), tree, distinct) for rule in (Traversal(), Recursive()))
+        assert up.bias(3).max() <= ROUNDING
+        assert (up.expected_kept()[0] < down.expected_kept()[0] - 1e-3) == less
+        if less:
+            assert (up.expected_kept()[0], down.expected_kept()[0]) == pytest.approx((1.688, 1.728), abs=1e-12)
+
+
+def test_a_draft_of_a_thousand_tokens_is_no_recursion():
+    game = players(Traversal(), *WORLDS["worked"])
+    (step,) = walk(game, 1024, Plan(0, 2, 2), prompts=np.zeros((2, 0), dtype=np.int64))
+    assert step.stop_probs.sum((1, 2)) == pytest.approx(1, abs=1e-9)
 
 
 # ---- acceptance of trees in closed form

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from specexp.figures.caption import dotted, how_drafted
 from specexp.figures.points import Points, interval, number, points
 from specexp.rows import TOKENS_PER_STEP
 
@@ -59,10 +60,10 @@ def by_name_and_kind(curves: Iterable["CurveRow"]) -> dict[str, dict[str, Points
 
 
 def what_was_run(run: Run) -> list[str]:
-    """The members, N and what the bars are."""
+    """The members, how they draft, N and what the bars are."""
     members = [f"{run.config[group]['name']} {group}" for group in ("target", "draft", "rule") if group in run.config]
     steps = number(run.metrics.get("steps")) or number(run.config.get("steps"))
     requests = number(run.metrics.get("requests")) or 1
     streams = f" in {requests:,.0f} requests" if requests > 1 else ""
     counted = f"N = {steps:,.0f} steps{streams}" if steps else ""
-    return [", ".join([*members, f"γ = {run.gamma}"]), counted, "95 % intervals"]
+    return [", ".join([*members, f"γ = {run.gamma}", *how_drafted(dotted(run.config))]), counted, "95 % intervals"]

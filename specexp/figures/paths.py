@@ -16,6 +16,7 @@ from specexp.figures.ticks import label_axis
 
 PATHS = "draft.paths"
 DRAFTED = "drafted_per_step"
+PAIR = ("target", "draft")  # all that the most a rule could keep depends on, beside the number of drafts
 VERIFIED = "a step verifies one position more than it drafts tokens, in one pass"
 
 Swept = Mapping[str, Sequence[Any]]
@@ -23,12 +24,12 @@ Swept = Mapping[str, Sequence[Any]]
 
 def drafts_figures(sweep: Sweep) -> Iterator[tuple[str, Figure, list[str]]]:
     """(file name, figure, note under it): ``acceptance`` and ``drafted``, where several drafts were compared."""
-    rows, swept, note = sweep.rows, rules_first(sweep.swept), sweep.note
+    rows, swept, note = sweep.rows, sweep.swept, sweep.note
     if not is_over_drafts(rows, swept):
         return
     acceptance = acceptance_figure(rows, swept)
     if acceptance is not None:
-        yield "acceptance", acceptance, note
+        yield "acceptance", acceptance, [*note, "the optimum is that of independent drafts"]
     if len({row.get(DRAFTED) for row in rows}) > 1:
         yield "drafted", drafted_figure(rows, swept), [*note, VERIFIED]
 
@@ -37,11 +38,6 @@ def is_over_drafts(rows: Sequence[Cell], swept: Swept) -> bool:
     """Whether the number of drafts differs, and not by their length alone, or a rule takes several."""
     optimum = any(number(row.get("acceptance_optimum")) is not None for row in rows)
     return PATHS in swept or optimum or (len({row.get(DRAFTED) for row in rows}) > 1 and "gamma" not in swept)
-
-
-def rules_first(swept: Swept) -> Swept:
-    """The same keys, those of the rule first: colours tell rules apart."""
-    return dict(sorted(swept.items(), key=lambda item: item[0].split(".")[0] != "rule"))
 
 
 def acceptance_figure(rows: Sequence[Cell], swept: Swept) -> Figure | None:
@@ -60,18 +56,18 @@ def acceptance_figure(rows: Sequence[Cell], swept: Swept) -> Figure | None:
 
 
 def ceilings(rows: Sequence[Cell], swept: Swept, axis: str) -> list[tuple[str, Points]]:
-    """The optimum along ``axis``, a curve for each combination of what is not the rule. Where rules' steps start in
-    different contexts, the highest of their optima: no rule is above it."""
+    """The optimum along ``axis``, a curve for each pair of a target and a draft. Of cells that differ in other keys
+    (their rules' steps start in different contexts, trees begin with more drafts), the highest: no cell is above it."""
     keys = line_keys(swept, axis)
-    rules = [key for key in keys if key.split(".")[0] == "rule"]
-    others = [key for key in keys if key not in rules]
+    pair = [key for key in keys if key.split(".")[0] in PAIR]
+    others = [key for key in keys if key not in pair]
     highest: dict[tuple[str, ...], dict[str, Interval]] = defaultdict(dict)
-    for names, value in gather(rows, [*others, *rules, axis], "acceptance_optimum").items():
-        group = highest[names[: len(others)]]
+    for names, value in gather(rows, [*pair, *others, axis], "acceptance_optimum").items():
+        group = highest[names[: len(pair)]]
         group[names[-1]] = max(value, group.get(names[-1], value), key=lambda interval: interval[0])
     curves = {group: points([(float(x), *value) for x, value in by_x.items()]) for group, by_x in highest.items()}
     drawn = {group: curve for group, curve in curves.items() if curve and len(curve.x) > 1}
-    told = {group: f" {labelled(others, group)}" if len(drawn) > 1 else "" for group in drawn}
+    told = {group: f" {labelled(pair, group)}" if len(drawn) > 1 else "" for group in drawn}
     return [(f"optimum{told[group]}", curve) for group, curve in drawn.items()]
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from specexp.figures.lossless import by_rules
 from specexp.figures.points import draw_plain_decoding, number
-from specexp.figures.series import Cell, Interval, Sweep, gather, labelled, ways
+from specexp.figures.series import Cell, Interval, Sweep, gather, labelled, ways, written
 from specexp.figures.style import DOUBLE, GREY, MARKERS, PALETTE, legend_beside, sheet
 from specexp.statistics.distance import ROUNDING
 
@@ -29,7 +29,8 @@ def plane_figure(sweep: Sweep) -> Figure | None:
     found = places(sweep.rows, keys)
     if not any(place.bias[0] for place in found):
         return None
-    looks = looks_of(keys, [place.names for place in found])
+    of_all = looks_of(keys, [tuple(written(row.get(key)) for key in keys) for row in sweep.rows])
+    looks = {place.names: of_all[place.names] for place in found}
     named = sum(len({part(keys, names, of_rule) for names in looks}) for of_rule in (True, False))
     figure, (axes,) = sheet(DOUBLE, max(3.2, 0.17 * (named + 2)))  # the legend names the two lines too
     for place in found:

@@ -5,7 +5,7 @@ cells that differ in nothing else are replicates, drawn as their mean with its i
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from specexp.figures.points import Points, interval, number, points
@@ -47,8 +47,14 @@ def axis_key(swept: Mapping[str, Sequence[Any]]) -> str | None:
 
 
 def line_keys(swept: Mapping[str, Sequence[Any]], axis: str | None) -> list[str]:
-    """The keys that tell lines (or bars) apart; a seed does only where nothing else was swept."""
-    return [key for key in swept if key not in (axis, "seed")] if set(swept) != {"seed"} else ["seed"]
+    """The keys that tell lines (or bars) apart, those of the rule first: a rule has one colour in all figures. A seed
+    tells them apart only where nothing else was swept."""
+    return rules_first(key for key in swept if key not in (axis, "seed")) if set(swept) != {"seed"} else ["seed"]
+
+
+def rules_first(keys: Iterable[str]) -> list[str]:
+    """The same keys, those of the rule first."""
+    return sorted(keys, key=lambda key: key.split(".")[0] != "rule")
 
 
 def written(value: object) -> str:
@@ -117,8 +123,9 @@ def lines(
         line, x = names[: len(keys)], float(names[-1])
         curves[line].append((x, *over_replicates(values)))
         seeds[line] += [(x, value) for value, _, _ in values if len(values) > 1]
-    firsts = list(dict.fromkeys(names[:1] for names in curves))
-    others = list(dict.fromkeys(names[1:] for names in curves))
+    combinations = [tuple(written(row.get(key)) for key in keys) for row in rows]  # of all cells: looks are no metric's
+    firsts = list(dict.fromkeys(names[:1] for names in combinations))
+    others = list(dict.fromkeys(names[1:] for names in combinations))
     return [
         Line(
             labelled(keys, names),

@@ -7,12 +7,13 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from specexp.figures.best import is_over_rules
+from specexp.figures.caption import how_drafted
 from specexp.figures.comparison import METRICS, comparison
 from specexp.figures.lossless import lossless_figure, without_test
 from specexp.figures.paths import drafts_figures
 from specexp.figures.plane import plane_figure, right_at_first, without_bias
 from specexp.figures.points import number
-from specexp.figures.series import Cell, Sweep, written
+from specexp.figures.series import Cell, Sweep, rules_first, written
 from specexp.figures.style import house_style, save, write_note
 from specexp.figures.vectors import by_coordinate
 
@@ -56,14 +57,15 @@ def figures(sweep: Sweep) -> Iterator[tuple[str, Figure, list[str]]]:
             yield FILES.get(metric, metric), figure, [*sweep.note, *NOTES.get(metric, ())]
     yield from drafts_figures(sweep)
     if is_over_rules(sweep.swept):
+        keys = rules_first(sweep.swept)
         figure = plane_figure(sweep)
         if figure is not None:
-            small_print = [told(sweep.rows, list(sweep.swept)) for told in (without_bias, right_at_first)]
+            small_print = [told(sweep.rows, keys) for told in (without_bias, right_at_first)]
             yield "bias", figure, [*sweep.note, *filter(None, small_print)]
-        figure = lossless_figure(sweep.rows, list(sweep.swept))
+        figure = lossless_figure(sweep.rows, keys)
         if figure is not None:
             without_bars = [part for part in sweep.note if "95 %" not in part]
-            yield "lossless", figure, [*without_bars, without_test(sweep.rows, list(sweep.swept))]
+            yield "lossless", figure, [*without_bars, without_test(sweep.rows, keys)]
 
 
 def worth_a_figure(rows: Sequence[Cell]) -> Iterator[str]:
@@ -77,15 +79,23 @@ def worth_a_figure(rows: Sequence[Cell]) -> Iterator[str]:
 def what_was_swept(
     rows: Sequence[Cell], done: Sequence[Cell], swept: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any]
 ) -> list[str]:
-    """What all cells share, N, what the bars are, and how many cells are missing."""
+    """What all cells share, N, what the bars are, and how many cells are missing, those skipped apart."""
     shared = {group: fixed.get(f"{group}.name", fixed.get(group)) for group in ("target", "draft", "rule")}
     members = [f"{member} {group}" for group, member in shared.items() if isinstance(member, str)]
     members += [f"γ = {fixed['gamma']}"] if "gamma" in fixed else []
+    members += how_drafted(fixed)
     steps = sorted({n for row in done if (n := number(row.get("steps", fixed.get("steps"))))})
     counted = " to ".join(f"{n:,.0f}" for n in dict.fromkeys([*steps[:1], *steps[-1:]]))
     seeds = len(set(map(written, swept.get("seed", [])))) if len(swept) > 1 else 0
     alike = len(done) == seeds * len({tuple(written(row.get(key)) for key in swept if key != "seed") for row in done})
     over_seeds = f"mean of {seeds} seeds (dots), 95 % intervals over seeds{'' if alike else ' where there are several'}"
     bars = over_seeds if seeds > 1 else "95 % intervals"
-    missing = f"{len(rows) - len(done)} of {len(rows)} cells not done" if len(rows) > len(done) else ""
-    return [", ".join(members), f"N = {counted} steps a cell" if counted else "", bars, missing]
+    return [", ".join(members), f"N = {counted} steps a cell" if counted else "", bars, *missing(rows)]
+
+
+def missing(rows: Sequence[Cell]) -> list[str]:
+    """How many cells were skipped, and how many failed or were stopped; nothing of what is none."""
+    skipped = sum(row.get("status") == "skipped" for row in rows)
+    broken = sum(row.get("status") not in ("done", "skipped") for row in rows)
+    counts = {"skipped": skipped, "not done": broken}
+    return [f"{count} of {len(rows)} cells {status}" for status, count in counts.items() if count]

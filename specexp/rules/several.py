@@ -71,8 +71,8 @@ class KSequential(PathRule):
             if ((middle <= low) | (middle >= high)).all():
                 return high
             beta = np.minimum(p / middle[:, None], q).sum(-1)
-            above = tries(beta, count) <= middle
-            low, high = np.where(above, low, middle), np.where(above, middle, high)
+            above, found = tries(beta, count) <= middle, (middle <= low) | (middle >= high)
+            low, high = np.where(above | found, low, middle), np.where(above & ~found, middle, high)
 
 
 def tries(beta: Floats, count: Ints) -> Floats:

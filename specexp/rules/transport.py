@@ -1,8 +1,8 @@
 """The most that any lossless rule can keep of n independent drafts of one token, and the plan that keeps it.
 
 A rule keeps a draw or none. Whatever it does, a set H of tokens is emitted with p(H), and all n draws are in H with
-q(H)^n, so at most 1 + min_H [p(H) - q(H)^n] are kept; of all H only the beginnings of the order by p/q matter (Khisti
-et al. 2024, theorem 3; Hu et al. 2025, arXiv 2502.18779).
+q(H)^n, so at most 1 + min_H [p(H) - q(H)^n] are kept; of all H only the beginnings of the order by p/q matter (Hu et
+al. 2025, arXiv 2502.18779; for two drafts Khisti et al. 2024, arXiv 2410.18234, theorem 3).
 
 The plan is in two steps (Khisti et al. 2024, theorem 1): select one draw, then test it like the token rule. Give the
 token of rank s, by p/q ascending, the slot of that rank, and select the draw in the highest slot: the selected token

@@ -14,9 +14,10 @@ from specexp.trees import MOST_PATHS
 
 
 class Visit(NamedTuple):
-    """A node left for good, in some rows [n]: its lowest path, its depth, the chance [n] to end there given that
-    nothing before it was kept, and the law [n, V] of the token that follows it."""
+    """A node in some rows [n], when it is reached, or left for good: its lowest path, its depth, the chance [n] to end
+    there given that nothing before it was kept, and the law [n, V] of the token that follows it."""
 
+    left: bool
     rows: Ints
     path: int
     depth: int
@@ -24,10 +25,15 @@ class Visit(NamedTuple):
     law: Floats
 
 
+Walk = Iterator["Visit | Walk"]  # the visits of a node, and the walks below it where they belong
+
+
 @dataclass(frozen=True)
 class Traversal:
     """Keeps the first node that passes, from leaf to root (Weng et al. 2025, arXiv 2505.12398). Lossless; on a chain
-    it is ``block``, and on no tree that we summed did it keep less than the top-down rule ``recursive``.
+    it is ``block``. From paths side by side, and from trees of which the elder of two siblings reaches as far as the
+    younger (of given widths, for one), it kept at least what the top-down rule ``recursive`` keeps in all that was
+    summed; where a leaf comes before a sibling that has children it may keep less.
 
     A child x of v has c_x = min(1, c_v p_v(x)/q(x)), the root c = 1. All below x is tried first, then x with its c_x;
     if all that fails, v goes on with p_v = norm([c_v p_v - q]+) and c_v = S / (S + 1 - c_v), S = sum [c_v p_v - q]+ (1
@@ -48,15 +54,24 @@ class Traversal:
         rows, paths, gamma = round.draft_tokens.shape
         stop, alive = np.zeros((rows, paths, gamma + 1)), np.ones(rows)
         for visit in visits(round):
-            stop[visit.rows, visit.path, visit.depth] = alive[visit.rows] * visit.chance
-            alive[visit.rows] *= 1 - visit.chance
+            if visit.left:
+                stop[visit.rows, visit.path, visit.depth] = alive[visit.rows] * visit.chance
+                alive[visit.rows] *= 1 - visit.chance
         return stop
 
     def at_least(self, round: Round) -> Floats:
         """[B, G+1]: P(at least i are kept | the first i levels): the chance to end at a leaf where the tree is cut
-        there, whatever grows on it."""
-        ends = [self.stop_probs(round.cut(level))[:, :, level].sum(1) for level in range(1, round.drafted + 1)]
-        return np.column_stack([np.ones(len(round.lengths)), *ends])
+        there, whatever grows on it. A node is a leaf of its own cut, and as it is left a node of all deeper ones."""
+        kept = np.zeros((len(round.lengths), round.drafted + 1))
+        alive = np.ones_like(kept)  # P(nothing was kept so far), in each cut
+        for visit in visits(round):
+            rows, depth = visit.rows, visit.depth
+            if visit.left:
+                alive[rows, depth + 1 :] *= (1 - visit.chance)[:, None]
+            else:
+                kept[rows, depth] += alive[rows, depth] * visit.chance
+                alive[rows, depth] *= 1 - visit.chance
+        return kept
 
     def next_probs(self, round: Round, path: Ints, stop: Ints) -> Floats:
         """[B, V]: the last law of the node that was kept."""
@@ -72,19 +87,28 @@ class Traversal:
 
 
 def visits(round: Round) -> Iterator[Visit]:
-    """The nodes in the order of their trials, the root last."""
+    """The nodes in the order of their trials, the root last; each is told of when it is reached, too."""
     rows, paths, gamma = round.draft_tokens.shape
     groups = [np.zeros((rows, paths), dtype=np.int64)]
     for level in range(gamma):
         groups.append(following_group(round, groups[-1], level))
-    return _visits(round, groups, np.arange(rows), (0, 0), np.ones(rows))
+    walks = [_walk(round, groups, np.arange(rows), (0, 0), np.ones(rows))]
+    while walks:  # in place of a recursion, which long drafts would exhaust
+        found = next(walks[-1], None)
+        if found is None:
+            walks.pop()
+        elif isinstance(found, Visit):
+            yield found
+        else:
+            walks.append(found)
 
 
-def _visits(round: Round, groups: list[Ints], rows: Ints, node: tuple[int, int], chance: Floats) -> Iterator[Visit]:
+def _walk(round: Round, groups: list[Ints], rows: Ints, node: tuple[int, int], chance: Floats) -> Walk:
     """All at and below ``node`` = (lowest path, depth) in ``rows`` [n], whose own chance is ``chance`` [n] to begin
     with; ``groups[n]`` [B, K] are the lowest paths with the same n tokens."""
     path, depth = node
     law = round.target_probs[rows, path, depth]
+    yield Visit(False, rows, path, depth, chance, law)
     for child in range(round.owner.shape[1]) if depth < round.drafted else ():
         drawn = (round.owner[rows, child, depth] == child) & (depth < round.lengths[rows])
         mine = np.flatnonzero(drawn & (groups[depth][rows, child] == path))
@@ -95,9 +119,9 @@ def _visits(round: Round, groups: list[Ints], rows: Ints, node: tuple[int, int],
         first = groups[depth + 1][here, child] == child  # of the draws of its token
         ratio = law[mine, token] / np.maximum(q[np.arange(len(mine)), token], TINY)
         below = np.minimum(chance[mine] * ratio, 1.0)[first]
-        yield from _visits(round, groups, here[first], (child, depth + 1), below)
+        yield _walk(round, groups, here[first], (child, depth + 1), below)
         law[mine], chance[mine] = left_of(law[mine], chance[mine], q)
-    yield Visit(rows, path, depth, chance, law)
+    yield Visit(True, rows, path, depth, chance, law)
 
 
 def left_of(law: Floats, chance: Floats, q: Floats) -> tuple[Floats, Floats]:
