@@ -198,7 +198,7 @@ def test_acceptance_is_drawn_against_the_number_of_paths_below_its_optimum():
     assert bars[0][:, 1] == pytest.approx([0.79, 0.81])
     assert axes.get_xticks().tolist() == [1, 2, 3]
     assert axes.get_ylabel() == "acceptance of the first position, expected"
-    assert note == ["note"]
+    assert note == ["note", "the optimum is that of independent drafts"]
 
 
 def test_tokens_are_drawn_against_what_was_drafted_a_line_a_rule():
