@@ -72,10 +72,11 @@ def chance(value: float | None) -> str:
     return "" if value is None else f"{value:.2g}" if value >= 1e-12 else "<1e-12"
 
 
-def run_rows(metrics: Metrics, gamma_max: int, lossy: bool) -> list[Row]:
+def run_rows(metrics: Metrics, gamma_max: int | None, lossy: bool) -> list[Row]:
     """A run's table, a row each: name, value, interval, remark; a number that is null has no row.
 
-    ``gamma_max`` is where the curves by gamma end; of a ``lossy`` rule nobody expects the target's law.
+    ``gamma_max`` is where the curves by gamma end, None where none would go on; of a ``lossy`` rule nobody expects the
+    target's law.
     """
     rows = [
         _row(metrics, "alpha", "alpha"),
@@ -129,7 +130,7 @@ def _floor(metrics: Metrics) -> str:
     return f"a right rule shows {floor} at this size" if floor else ""
 
 
-def _best(metrics: Metrics, gamma_max: int) -> str:
+def _best(metrics: Metrics, gamma_max: int | None) -> str:
     best = metrics.get("gamma_best")
     told = "do not speculate" if best == 0 else f"speedup {value(metrics, 'speedup_best')}"
     return told + ("; raise gamma_max" if best == gamma_max else "")

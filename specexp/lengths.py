@@ -93,4 +93,9 @@ def curve_end(gamma: int, gamma_max: int | None) -> int:
     return max(gamma, 16) if gamma_max is None else gamma_max
 
 
+def goes_on(length: str | None) -> bool:
+    """Whether a larger gamma makes longer drafts of this member: a given tree has the levels that it has."""
+    return length != "tree"
+
+
 LENGTHS = {"fixed": Fixed, "tree": TreeLength, "sequoia": Sequoia}

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from specexp.digits import bias, chance, gain, interval, percent, value
-from specexp.lengths import curve_end
+from specexp.lengths import curve_end, goes_on
 from specexp.rows import TOKENS_PER_STEP
 from specexp.statistics.distance import ROUNDING
 from specexp.store.records import Sweep
@@ -98,8 +98,9 @@ def _against_token_and_target(sweep: Sweep) -> dict[str, Column]:
 def _best_of_cell(row: Metrics, fixed: Metrics) -> str:
     """The best draft length; ``>=`` where it ends the curve, so that a larger gamma_max may find a better one."""
     gamma, gamma_max = (row.get(key, fixed.get(key)) for key in ("gamma", "gamma_max"))
-    best = row.get("gamma_best")
-    return "" if best is None else f">= {best}" if best == curve_end(gamma or 0, gamma_max) else str(best)
+    best, length = row.get("gamma_best"), row.get("length", fixed.get("length.name"))
+    ends = best is not None and best == curve_end(gamma or 0, gamma_max) and goes_on(length)
+    return "" if best is None else f">= {best}" if ends else str(best)
 
 
 def _lossless(row: Metrics, lossy: bool) -> str:

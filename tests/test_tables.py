@@ -77,3 +77,9 @@ def test_a_status_that_cells_do_not_share_stays_and_so_does_a_table_without_rule
         assert ("status" in tables.spared(*table, 10)[0]) == kept
     plain = tables.sweep_table(a_sweep(rows[:1], gamma=[4]), bool, narrow=True)
     assert tables.spared(*plain, 10) == plain
+
+
+def test_a_given_tree_is_not_asked_to_be_longer():
+    """Where the best draft length ends the curve a larger gamma_max may find a better one, but for a tree."""
+    rows = [row("traversal", gamma_best=16, length=length) for length in ("fixed", "sequoia", "tree")]
+    assert column(a_sweep(rows, length=["fixed", "sequoia", "tree"]), "best gamma") == [">= 16", ">= 16", "16"]

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from specexp import digits, plugins, store, tables
 from specexp.errors import UserError
-from specexp.lengths import curve_end
+from specexp.lengths import curve_end, goes_on
 from specexp.store.records import Sweep
 
 Progress = Callable[[int, int], None]
@@ -34,7 +34,7 @@ def show_run(metrics: Mapping[str, Any], config: Mapping[str, Any], places: Mapp
 
 def run_table(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """(header, rows) of a run's table."""
-    end = curve_end(config["gamma"], config["gamma_max"])
+    end = curve_end(config["gamma"], config["gamma_max"]) if goes_on(config["length"]["name"]) else None
     return ("", "", "95 % interval", ""), digits.run_rows(metrics, end, is_lossy(config["rule"]))
 
 
