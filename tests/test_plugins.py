@@ -453,3 +453,15 @@ def test_a_file_that_a_member_reads_has_its_fingerprint_too() -> None:
     Path("tree.txt").write_text("0\n1\n", encoding="utf-8")
     assert list(before) == ["tree.txt"]
     assert plugins.fingerprints(config) != before
+
+
+def test_list_and_help_show_the_members_of_the_users_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    """After ours, with the folder's name and their keys; without the flag they are not there."""
+    write_yaml("my_conf/rule/steep.yaml", "name: steep\nimport: my_rules:Steep\nslope: 2\n")
+    for words, told in ((["list"], "[rule.slope]"), (["--help"], "(my_conf)")):
+        assert main([*words, "--config-dir=my_conf"]) == 0
+        assert told in next(line for line in capsys.readouterr().out.splitlines() if "steep" in line)
+        assert main(words) == 0
+        assert "steep" not in capsys.readouterr().out
+    assert main(["list", "--config-dir=nowhere"]) == 2
+    assert "--config-dir=nowhere: no such folder" in capsys.readouterr().err

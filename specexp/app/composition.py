@@ -7,7 +7,6 @@ cells are known in their order whatever sweeper and launcher were used.
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
@@ -27,7 +26,7 @@ from omegaconf.errors import OmegaConfBaseException
 from specexp import plugins
 from specexp.app import lacking
 from specexp.app import overrides as words
-from specexp.app.configs import GROUPS, conf_dir, top_keys
+from specexp.app.configs import GROUPS, conf_dir, given_folders, top_keys
 from specexp.errors import UserError
 
 CONFIG = "config"
@@ -39,7 +38,7 @@ class Loader(ConfigLoaderImpl):
 
     def __init__(self, config_dir: str | None = None) -> None:
         search_path = create_config_search_path(str(conf_dir()))
-        for origin, folder in [*_given(config_dir), *plugins.config_folders()]:
+        for origin, folder in [*given_folders(config_dir), *plugins.config_folders()]:
             search_path.prepend(origin, f"file://{folder}", SearchPathQuery(provider="schema"))
         super().__init__(search_path)
         self.cells: dict[tuple[str, ...], DictConfig] = {}
@@ -121,15 +120,6 @@ class Loader(ConfigLoaderImpl):
     def __getstate__(self) -> dict[str, Any]:
         """What a launcher's worker gets: it composes its own cells, and needs nobody else's."""
         return {**self.__dict__, "cells": {}, "known_choices": {}}
-
-
-def _given(config_dir: str | None) -> list[tuple[str, Path]]:
-    if config_dir is None:
-        return []
-    path = Path(config_dir).resolve()
-    if not path.is_dir():
-        raise UserError(f"--config-dir={config_dir}: no such folder; give one that holds groups, e.g. rule/")
-    return [("command-line", path)]
 
 
 @contextmanager

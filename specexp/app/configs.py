@@ -13,7 +13,7 @@ GROUPS = ("target", "draft", "rule", "length", "cost", "tracking", "experiment")
 
 class Entry(NamedTuple):
     """A YAML of a group: the command that its comment opens with, what the rest of that says it is, its keys, and the
-    package that brings it (empty for ours)."""
+    package, or folder, that brings it (empty for ours)."""
 
     name: str
     command: str
@@ -40,10 +40,20 @@ def _is_ours(checkout: Path) -> bool:
     return project.is_file() and 'name = "specexp"' in project.read_text(encoding="utf-8").splitlines()
 
 
-def entries(group: str) -> list[Entry]:
-    """The YAMLs of a group by name, ours and then those of installed packages; none where there is no such folder. A
-    preset's own points, in a folder of its name, are not among them."""
-    folders = [("", conf_dir()), *plugins.config_folders()]
+def given_folders(config_dir: str | None) -> list[tuple[str, Path]]:
+    """(what the user called it, folder) of ``--config-dir``; UserError where there is none of that name."""
+    if config_dir is None:
+        return []
+    path = Path(config_dir).resolve()
+    if not path.is_dir():
+        raise UserError(f"--config-dir={config_dir}: no such folder; give one that holds groups, e.g. rule/")
+    return [(config_dir, path)]
+
+
+def entries(group: str, config_dir: str | None = None) -> list[Entry]:
+    """The YAMLs of a group by name, ours, then those of installed packages and of the user's folder; none where there
+    is no such folder. A preset's own points, in a folder of its name, are not among them."""
+    folders = [("", conf_dir()), *plugins.config_folders(), *given_folders(config_dir)]
     return [_entry(path, origin) for origin, folder in folders for path in sorted((folder / group).glob("*.yaml"))]
 
 

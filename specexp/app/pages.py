@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Sequence
 
 import specexp
-from specexp.app import configs
+from specexp.app import arguments, configs
 
 HEAD = """\
 specexp: experiments on speculative decoding, exact where that is possible and honest about noise where it is not
@@ -43,18 +43,21 @@ def show(command: str, words: Sequence[str]) -> int:
     """Prints the page that the words ask for; exit code 0."""
     if "--version" in words:
         print(f"specexp {specexp.__version__}")
-    elif command == "list" and not {"--help", "-h"} & set(words):
-        print(members(with_keys=True))
+        return 0
+    asked = {"--help", "-h"} & set(words)
+    folder = arguments.parse([word for word in words if word not in asked]).config_dir
+    if command == "list" and not asked:
+        print(members(with_keys=True, config_dir=folder))
     else:
-        print("\n".join([HEAD, members(with_keys=False), keys(), FLAGS, EXAMPLES]), end="")
+        print("\n".join([HEAD, members(with_keys=False, config_dir=folder), keys(), FLAGS, EXAMPLES]), end="")
     return 0
 
 
-def members(with_keys: bool) -> str:
-    """The groups and their members, a line each; with their keys too."""
+def members(with_keys: bool, config_dir: str | None = None) -> str:
+    """The groups and their members, those of the user's ``config_dir`` too, a line each; with their keys too."""
     blocks = []
     for group in configs.GROUPS:
-        found = configs.entries(group)
+        found = configs.entries(group, config_dir)
         width = max(14, *(len(entry.name) + 2 for entry in found)) if found else 0
         lines = [f"  {entry.name:<{width}}{_told(entry)}{_keys(group, entry) if with_keys else ''}" for entry in found]
         if lines:
