@@ -53,6 +53,7 @@ def test_rules_prints_ratios() -> None:
     assert len(re.findall(r"us/step +[\d.]+ x token", out)) == 2 * len(RULES)
 
 
+@pytest.mark.slow
 def test_paths_prints_microseconds_and_ratios() -> None:
     out = run("paths", "1", "2000")
     assert len(re.findall(r"[\d.]+ us a position", out)) == 1

@@ -183,7 +183,10 @@ def test_looks_tell_many_rules_and_settings_apart():
     assert len({look["marker"] for look in alone.values()}) == 7
 
 
-@pytest.mark.parametrize("gammas", [(4.0,), (1.0, 2.0, 4.0, 8.0), tuple(map(float, range(1, 25)))])
+MANY = pytest.param(tuple(map(float, range(1, 25))), marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("gammas", [(4.0,), (1.0, 2.0, 4.0, 8.0), MANY])
 def test_both_figures_are_readable_and_have_the_same_bytes(gammas, tmp_path):
     found = a_sweep(gammas=gammas)
     ways = ["exact", "expected"] * len(found.rows)
