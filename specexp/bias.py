@@ -13,8 +13,7 @@ from specexp.build import Experiment
 from specexp.curves import Known, certain
 from specexp.engine import Step
 from specexp.enumeration import Enumerated
-from specexp.models.pair import Pair, laws_in
-from specexp.models.table import contexts
+from specexp.models.pair import all_laws
 from specexp.observe import Asides, Walked
 from specexp.rounds import FirstToken, Floats, Local, Rule, undrafted
 from specexp.statistics import NONE
@@ -72,10 +71,5 @@ def against_target(experiment: Experiment) -> Enumerated | None:
     found = experiment.enumerated
     if found is None:
         return None
-    p = target_laws(experiment.players.pair)
+    p, _ = all_laws(experiment.players.pair)
     return found if np.array_equal(p, found.reference) else replace(found, reference=p)
-
-
-def target_laws(pair: Pair) -> Floats:
-    """[S, V]: p in every context of a pair of finite memory."""
-    return laws_in(pair, contexts(pair.vocab, pair.memory or 0))[0]

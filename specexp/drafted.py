@@ -14,8 +14,7 @@ from specexp.build import Experiment
 from specexp.curves import Known, certain
 from specexp.engine import Players, Step
 from specexp.enumeration import Enumerated
-from specexp.models.pair import laws_in
-from specexp.models.table import contexts
+from specexp.models.pair import all_laws
 from specexp.observe import Asides, Walked
 from specexp.positions import survivals
 from specexp.rounds import Booleans, Floats
@@ -48,9 +47,7 @@ def acceptance_optimum(experiment: Experiment, walked: Walked) -> Estimate:
         return NONE
     if enumerated is None:
         return walked.asides.ratio("optimum", "steps")
-    pair = experiment.players.pair
-    p, q = laws_in(pair, contexts(pair.vocab, pair.memory or 0))
-    return certain(float(enumerated.step_starts @ most_kept(p, q, draws)))
+    return certain(float(enumerated.step_starts @ most_kept(*all_laws(experiment.players.pair), draws)))
 
 
 def asides(experiment: Experiment) -> Asides:

@@ -15,7 +15,7 @@ import numpy as np
 from specexp.lengths import Length
 from specexp.models.pair import Pair, PairState
 from specexp.rounds import Floats, Ints, RandomStreams, Round, Rule
-from specexp.sampling import SUM_TOLERANCE, NotALaw, columns, compact, draw, refuse_no_law, streams
+from specexp.sampling import SUM_TOLERANCE, NotALaw, columns, draw, refuse_no_law, streams, taken
 from specexp.siblings import drawn_from
 from specexp.trees import Tree
 
@@ -153,8 +153,7 @@ def verify(players: Players, state: PairState, gamma: int, drafts: Floats, verif
 
 def refuse_undraftable(tokens: Ints, draft_probs: Floats, owner: Ints) -> None:
     """Raises NotALaw for the first of ``tokens`` [B, K, G] that the law it is said to be drawn from excludes."""
-    chances = np.take_along_axis(compact(draft_probs[:, :, : tokens.shape[2]]), tokens[..., None], -1)[..., 0]
-    possible = (chances > 0) | (owner < 0)
+    possible = (taken(draft_probs[:, :, : tokens.shape[2]], tokens) > 0) | (owner < 0)
     if not possible.all():
         row, path, position = np.argwhere(~possible)[0].tolist()
         token = tokens[row, path, position]

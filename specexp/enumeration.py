@@ -14,6 +14,7 @@ from specexp.exact import stationary
 from specexp.models.pair import contexts_of, laws_in, no_randomness
 from specexp.models.table import contexts
 from specexp.rounds import Floats, Ints, Round, Rule, reference_law
+from specexp.sampling import taken
 from specexp.siblings import drawn_from
 from specexp.trees import Tree
 
@@ -130,8 +131,8 @@ def every_round(players: Players, numbers: Ints, gamma: int) -> tuple[Round, Flo
 
 def _chance(draft_probs: Floats, tokens: Ints, tree: Tree) -> Floats:
     """[rows]: the chance of all draws of a row."""
-    taken = np.take_along_axis(draft_probs[:, :, : tokens.shape[2]], tokens[..., None], -1)[..., 0]
-    nodes = [taken[:, path, level] for path, level, *_ in tree.nodes]
+    chances = taken(draft_probs[:, :, : tokens.shape[2]], tokens)
+    nodes = [chances[:, path, level] for path, level, *_ in tree.nodes]
     return np.asarray(np.prod(nodes, axis=0)) if nodes else np.ones(len(tokens))
 
 

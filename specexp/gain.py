@@ -17,7 +17,7 @@ from specexp.observe import Asides, Walked, acceptance, survival_by_context
 from specexp.replay import Replayed, replay
 from specexp.rounds import Floats, Local
 from specexp.rules.single import Token, ratio
-from specexp.sampling import compact, cumulative
+from specexp.sampling import cumulative, taken
 from specexp.siblings import greedy, independent
 from specexp.statistics import Estimate, Moments
 from specexp.target_only import Text, text
@@ -70,11 +70,8 @@ def tokens_of_token(gamma: int, step: Step) -> Floats:
 
 def tokens_given_drafts(step: Step) -> Floats:
     """[B]: expected tokens of a step under `token`, given the drafts of its first path."""
-    round, tokens = step.round, step.round.draft_tokens[:, 0, :, None]
-    p, q = (
-        np.take_along_axis(compact(laws[:, 0, : round.drafted]), tokens, -1)[..., 0]
-        for laws in (round.target_probs, round.draft_probs)
-    )
+    round, tokens = step.round, step.round.draft_tokens[:, 0]
+    p, q = (taken(laws[:, 0, : round.drafted], tokens) for laws in (round.target_probs, round.draft_probs))
     return 1 + cumulative(ratio(p, q), np.multiply).sum(1)
 
 

@@ -16,7 +16,7 @@ from specexp.closed_form import closed_form
 from specexp.costs import CountsOperations, speedup
 from specexp.curves import Curve, certain, exact_tokens, replayed, scaled, tokens_by_gamma
 from specexp.models.ngram import Ngram, held_out_surprise
-from specexp.models.pair import laws_in
+from specexp.models.pair import all_laws
 from specexp.models.table import contexts
 from specexp.models.text import TextTarget
 from specexp.observe import Progress, Walked, observe
@@ -136,9 +136,7 @@ def alpha(experiment: Experiment, moments: Moments) -> Estimate:
     if experiment.world is not None:
         return certain(experiment.world.alpha())
     if experiment.enumerated is not None:
-        pair = experiment.players.pair
-        laws = laws_in(pair, contexts(pair.vocab, pair.memory or 0))
-        return certain(exact.alpha(*laws, experiment.enumerated.reference))
+        return certain(exact.alpha(*all_laws(experiment.players.pair), experiment.enumerated.reference))
     return moments.ratio("overlap", "contexts")
 
 

@@ -88,6 +88,11 @@ def refuse_no_law(model: str, laws: Floats) -> None:
         raise NotALaw(row, f"position {position}: the {model}'s law sums to {found}, not 1")
 
 
+def taken(laws: Floats, tokens: Ints) -> Floats:
+    """[..., n]: the chance of each of ``tokens`` [..., n] by ``laws`` [..., n, V], one for all where they share it."""
+    return np.take_along_axis(compact(laws), tokens[..., None], axis=-1)[..., 0]
+
+
 def cumulative(law: Floats, combine: np.ufunc = np.add) -> Floats:
     """[..., V]: sums (or products) over the last axis from its first entry, in order, whatever the layout in memory."""
     vocab = law.shape[-1]

@@ -6,7 +6,7 @@ nothing, are the tree whose root alone has several children.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -38,8 +38,9 @@ class Tree:
     owner: Ints
 
     @classmethod
+    @cache
     def of_paths(cls, paths: int, gamma: int) -> "Tree":
-        """``paths`` paths of ``gamma`` tokens that share nothing."""
+        """``paths`` paths of ``gamma`` tokens that share nothing; one object, for each step asks what is in it."""
         return cls(np.broadcast_to(np.arange(paths)[:, None], (paths, gamma)))
 
     @classmethod
@@ -68,7 +69,7 @@ class Tree:
         """Levels that have a node."""
         return int((self.owner >= 0).any(0).sum())
 
-    @property
+    @cached_property
     def shares_nothing(self) -> bool:
         """Whether its paths are whole and side by side."""
         return bool((self.owner == np.arange(self.paths)[:, None]).all())

@@ -8,10 +8,11 @@ from scipy.stats import chisquare, norm
 from worlds import ALL_RULES, WORLDS, experiment, players
 
 from specexp import build, exact
-from specexp.bias import distance, first_law, target_laws, tells_first
+from specexp.bias import distance, first_law, tells_first
 from specexp.engine import Plan, walk
 from specexp.enumeration import enumerate_steps
 from specexp.metrics import measure
+from specexp.models.pair import all_laws
 from specexp.rules import RULES
 from specexp.rules.cascade import Cascade
 from specexp.rules.single import Lenient, Token
@@ -174,5 +175,5 @@ def test_solved_or_not_it_is_the_same_bias(rule, monkeypatch):
 
 def test_the_targets_laws_in_every_context():
     run = experiment(target="bigram", target__vocab=3)
-    assert np.array_equal(target_laws(run.players.pair), run.world.target)
-    assert target_laws(experiment(target="fixed").players.pair) == pytest.approx(np.array([[0.4, 0.3, 0.2, 0.1]]))
+    assert np.array_equal(all_laws(run.players.pair)[0], run.world.target)
+    assert all_laws(experiment(target="fixed").players.pair)[0] == pytest.approx(np.array([[0.4, 0.3, 0.2, 0.1]]))

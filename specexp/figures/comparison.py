@@ -48,13 +48,7 @@ def comparison(sweep: Sweep, metric: str) -> Figure | None:
 
 def line_figure(found: Sequence[Line], axis: str, metric: str, sweep: Sweep) -> Figure:
     """A line a combination; the legend stands beside the panel where there are several."""
-    several = len(found) > 1
-    figure, (axes,) = sheet(DOUBLE if several else COLUMN, max(2.7, 0.15 * len(found) + 0.9))
-    for line in found:
-        draw_points(axes, line.points, line.label or "this sweep", **line.look)
-        axes.plot(*line.seeds, ".", color=line.look["color"], markersize=4, alpha=0.5)
-    label_axis(axes, axis, np.unique(np.concatenate([line.points.x for line in found])))
-    axes.set_ylabel((METRICS | FINDINGS)[metric].format(ways(sweep.rows, metric)))
+    figure, axes = panel(found, axis, (METRICS | FINDINGS)[metric].format(ways(sweep.rows, metric)))
     if metric == "speedup":
         draw_plain_decoding(axes)
         mark_best_point(axes, sweep.rows, sweep.swept, axis)
@@ -65,11 +59,27 @@ def line_figure(found: Sequence[Line], axis: str, metric: str, sweep: Sweep) -> 
         draw_reference(axes, gammas, top=1.5 * axes.dataLim.y1)
     elif sweep.gamma is not None and sweep.gamma + 1 <= 1.5 * axes.dataLim.y1:
         draw_ceiling(axes, sweep.gamma)
-    if several:
-        legend_beside(figure, axes, 1 + len(found) // 40)
+    legend(figure, axes, len(found))
+    return figure
+
+
+def panel(found: Sequence[Line], axis: str, label: str) -> tuple[Figure, Axes]:
+    """A sheet with the lines on it."""
+    figure, (axes,) = sheet(DOUBLE if len(found) > 1 else COLUMN, max(2.7, 0.15 * len(found) + 0.9))
+    for line in found:
+        draw_points(axes, line.points, line.label or "this sweep", **line.look)
+        axes.plot(*line.seeds, ".", color=line.look["color"], markersize=4, alpha=0.5)
+    label_axis(axes, axis, np.unique(np.concatenate([line.points.x for line in found])))
+    axes.set_ylabel(label)
+    return figure, axes
+
+
+def legend(figure: Figure, axes: Axes, count: int) -> None:
+    """Beside the panel where there are several lines."""
+    if count > 1:
+        legend_beside(figure, axes, 1 + count // 40)
     else:
         legend_above(axes, 2)
-    return figure
 
 
 def in_percent(axes: Axes, upright: bool = False) -> None:

@@ -5,14 +5,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from specexp.figures.comparison import legend, panel
 from specexp.figures.points import Points, draw_points, number, points
-from specexp.figures.series import Cell, Interval, Line, Sweep, axis_key, gather, labelled, line_keys, lines, ways
-from specexp.figures.style import COLUMN, DASHES, DOUBLE, GREY, legend_above, legend_beside, sheet
-from specexp.figures.ticks import label_axis
+from specexp.figures.series import Cell, Interval, Sweep, axis_key, gather, labelled, line_keys, lines, ways
+from specexp.figures.style import DASHES, GREY
 
 PATHS = "draft.paths"
 DRAFTED = "drafted_per_step"
@@ -82,22 +80,3 @@ def drafted_figure(rows: Sequence[Cell], swept: Swept) -> Figure:
 def along(swept: Swept) -> list[str]:
     """The swept keys that say how many drafts there are, in which shape."""
     return [key for key in swept if key == PATHS or key.split(".")[0] == "length"]
-
-
-def panel(found: Sequence[Line], axis: str, label: str) -> tuple[Figure, Axes]:
-    """A sheet with the lines on it."""
-    figure, (axes,) = sheet(DOUBLE if len(found) > 1 else COLUMN, max(2.7, 0.15 * len(found) + 0.9))
-    for line in found:
-        draw_points(axes, line.points, line.label or "this sweep", **line.look)
-        axes.plot(*line.seeds, ".", color=line.look["color"], markersize=4, alpha=0.5)
-    label_axis(axes, axis, np.unique(np.concatenate([line.points.x for line in found])))
-    axes.set_ylabel(label)
-    return figure, axes
-
-
-def legend(figure: Figure, axes: Axes, count: int) -> None:
-    """Beside the panel where there are several lines."""
-    if count > 1:
-        legend_beside(figure, axes, 1 + count // 40)
-    else:
-        legend_above(axes, 2)

@@ -109,6 +109,11 @@ def laws_in(pair: Pair, numbers: Ints) -> tuple[Floats, Floats]:
     return pair.next_laws(pair.start(numbers, no_randomness), len(numbers))
 
 
+def all_laws(pair: Pair) -> tuple[Floats, Floats]:
+    """(p, q) [S, V] each, in every context of a pair of finite memory."""
+    return laws_in(pair, contexts(pair.vocab, pair.memory or 0))
+
+
 def no_randomness(role: str) -> np.random.Generator:
     """``random(role)`` where every context is met: a model of finite memory has nothing to draw."""
     raise AssertionError(f"a model of finite memory asked for {role} randomness")

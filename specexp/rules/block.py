@@ -7,7 +7,7 @@ import numpy as np
 
 from specexp.rounds import Carry, Floats, Ints, Round, select
 from specexp.rules.single import Token, excess, ratio
-from specexp.sampling import TINY, compact
+from specexp.sampling import TINY, taken
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Block:
 
     def at_least(self, round: Round) -> Floats:
         """[B, G+1]: p_0, .. p_G."""
-        tokens = round.draft_tokens[:, 0, :, None]
-        p, q = (_taken(laws[:, 0, : round.drafted], tokens) for laws in (round.target_probs, round.draft_probs))
+        tokens = round.draft_tokens[:, 0]
+        p, q = (taken(laws[:, 0, : round.drafted], tokens) for laws in (round.target_probs, round.draft_probs))
         chances = np.ones((round.drafted + 1, len(tokens))).T  # rows are the fast axis
         for i in range(round.drafted):
             chances[:, i + 1] = np.minimum(chances[:, i] * (p[:, i] / np.maximum(q[:, i], TINY)), 1.0)
@@ -80,8 +80,3 @@ class Block:
         min(1, q / (c p)); c is 1 at the start of a block, then min(1, c p/q): the p_i above."""
         reached = np.ones_like(p) if carry is None else carry
         return ratio(q, reached * p), np.minimum(reached * (p / np.maximum(q, TINY)), 1.0)
-
-
-def _taken(laws: Floats, tokens: Ints) -> Floats:
-    """[B, G]: each token's chance by ``laws`` [B, G, V], one for all positions where they share it."""
-    return np.take_along_axis(compact(laws), tokens, axis=-1)[..., 0]

@@ -14,7 +14,7 @@ import numpy as np
 
 from specexp.rounds import Booleans, Floats, Ints, Round
 from specexp.rules.single import excess, ratio
-from specexp.sampling import compact
+from specexp.sampling import taken
 from specexp.trees import MOST_PATHS
 
 
@@ -119,9 +119,8 @@ class PathRule(ABC):
 
     def _alone(self, round: Round) -> Floats:
         """[B, K, G]: the chance to keep each draw if it competes with no other; 0 where nothing was drawn."""
-        tokens = round.draft_tokens[..., None]
-        p, q = (compact(laws[:, :, : round.drafted]) for laws in (round.target_probs, round.draft_probs))
-        chances = self.alone(*(np.take_along_axis(law, tokens, -1)[..., 0] for law in (p, q)))
+        laws = (round.target_probs, round.draft_probs)
+        chances = self.alone(*(taken(law[:, :, : round.drafted], round.draft_tokens) for law in laws))
         return np.where((round.owner >= 0) & (np.arange(round.drafted) < round.lengths[:, None, None]), chances, 0.0)
 
     def next_probs(self, round: Round, path: Ints, stop: Ints) -> Floats:

@@ -68,11 +68,11 @@ class KSequential(PathRule):
         low, high = np.ones(len(p)), np.maximum(count, 1).astype(np.float64)
         while True:
             middle = (low + high) / 2
-            if ((middle <= low) | (middle >= high)).all():
+            between = (low < middle) & (middle < high)
+            if not between.any():
                 return high
-            beta = np.minimum(p / middle[:, None], q).sum(-1)
-            above, found = tries(beta, count) <= middle, (middle <= low) | (middle >= high)
-            low, high = np.where(above | found, low, middle), np.where(above & ~found, middle, high)
+            above = tries(np.minimum(p / middle[:, None], q).sum(-1), count) <= middle
+            low, high = np.where(between & ~above, middle, low), np.where(between & above, middle, high)
 
 
 def tries(beta: Floats, count: Ints) -> Floats:

@@ -96,8 +96,7 @@ def _exchanges(wanted: Floats, given: Floats, mass: Floats, gain: Floats) -> tup
 def slot_gains(mass: Floats, count: Ints) -> Floats:
     """[N, V]: (Q_s^n - Q_{s-1}^n) / q_s, as the sum of products that it is."""
     upto = np.minimum(np.cumsum(mass, -1), 1.0)
-    below = np.concatenate([np.zeros_like(upto[:, :1]), upto[:, :-1]], -1)
-    gain = np.zeros_like(upto)
+    below, gain = _shifted(upto), np.zeros_like(upto)
     for turn in range(int(count.max(initial=0))):
         gain = np.where((turn < count)[:, None], gain * below + upto**turn, gain)
     return gain
