@@ -52,7 +52,8 @@ def test_everything_written_is_read_back(tmp_path: Path) -> None:
 
 def test_two_runs_of_one_config_differ_in_run_json_alone(tmp_path: Path) -> None:
     backwards = {key: CONFIG[key] for key in reversed(CONFIG)}
-    one, two = (put(store.new_run_folder(tmp_path), config) for config in (CONFIG, backwards))
+    given = ((CONFIG, 1.5), (backwards, 2.5))
+    one, two = (put(store.new_run_folder(tmp_path), config, seconds=seconds) for config, seconds in given)
     assert one != two
     differ = {file.name for file in one.iterdir() if file.read_bytes() != (two / file.name).read_bytes()}
     assert differ == {"run.json"}
