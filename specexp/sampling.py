@@ -5,11 +5,14 @@ another: runs of different rules and gammas meet the same contexts and the same 
 """
 
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specexp.rounds import Floats, Ints, RandomStreams
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 # Fixed for ever: a number changed here changes every result.
 ROLES = {
@@ -53,7 +56,7 @@ def target_only_streams(seed: int, *key: int) -> RandomStreams:
     return lambda role: generator(seed, "target_only", ROLES[role], *key)
 
 
-def compact(law: Floats) -> Floats:
+def compact(law: NDArray[Scalar]) -> NDArray[Scalar]:
     """The same numbers with each broadcast axis (stride 0) but the last cut to length one: work is done once."""
     return law[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in law.strides[:-1])]
 
@@ -90,7 +93,21 @@ def refuse_no_law(model: str, laws: Floats) -> None:
 
 def taken(laws: Floats, tokens: Ints) -> Floats:
     """[..., n]: the chance of each of ``tokens`` [..., n] by ``laws`` [..., n, V], one for all where they share it."""
-    return np.take_along_axis(compact(laws), tokens[..., None], axis=-1)[..., 0]
+    laws = compact(laws)
+    places = (np.arange(size).reshape(-1, *[1] * axis) for axis, size in enumerate(laws.shape[:-1]))
+    return pick(laws, *places, tokens.T).T  # axes from last to first: the rows are the fast one
+
+
+def pick(values: NDArray[Scalar], *where: Ints) -> NDArray[Scalar]:
+    """``values[where]``, an index an axis; none may be negative. For many elements it is twice as fast."""
+    if not values.size or min(values.strides) < 0:
+        return np.asarray(values[where], dtype=values.dtype)
+    # One index into the memory that they span: of one an axis, numpy would add up the strides anew for each element.
+    index, span = np.zeros((), dtype=np.int64), 1
+    for at, size, stride in zip(where, values.shape, values.strides, strict=True):
+        step = stride // values.itemsize
+        index, span = index + at * step, span + (size - 1) * step
+    return np.lib.stride_tricks.as_strided(values, (span,), (values.itemsize,)).take(index)
 
 
 def cumulative(law: Floats, combine: np.ufunc = np.add) -> Floats:

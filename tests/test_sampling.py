@@ -14,7 +14,9 @@ from specexp.sampling import (
     draw,
     generator,
     keyed_normals,
+    pick,
     streams,
+    taken,
     target_only_streams,
 )
 
@@ -122,7 +124,7 @@ def layouts(law):
     """The same numbers in memory row by row, column by column, and as a view that jumps."""
     wide = np.zeros((*law.shape[:-1], 2 * law.shape[-1]))
     wide[..., ::2] = law
-    return [law, np.asfortranarray(law), law.transpose(2, 0, 1).copy().transpose(1, 2, 0), wide[..., ::2]]
+    return [law, np.asfortranarray(law), np.moveaxis(np.moveaxis(law, -1, 0).copy(), 0, -1), wide[..., ::2]]
 
 
 @pytest.mark.parametrize("vocab", [5, 20, 64, 65])
@@ -140,6 +142,37 @@ def test_broadcast_laws_are_drawn_from_like_copies():
     view = np.broadcast_to(law[:, None, None], (50, 2, 3, 20))
     assert compact(view).shape == (50, 1, 1, 20)
     assert (draw(view, uniforms) == draw(view.copy(), uniforms)).all()
+
+
+@pytest.mark.parametrize("name", ["whole", "rows fast", "every second", "backwards", "broadcast", "one row", "nothing"])
+def test_picking_is_indexing(name):
+    values = np.random.default_rng(0).random((6, 4, 10))
+    values = {
+        "whole": values,
+        "rows fast": np.asfortranarray(values),
+        "every second": values[::2, 1:3, ::2],
+        "backwards": values[:, ::-1],
+        "broadcast": np.broadcast_to(values[:, :1, :1], values.shape),
+        "one row": values[:1],
+        "nothing": values[:0],
+    }[name]
+    row, path, token = (np.arange(size) for size in values.shape)
+    where = row, path[:, None], token[:, None, None]
+    assert (pick(values, *where) == values[where]).all()
+    assert pick(values, *where).shape == values[where].shape
+
+
+def test_the_chance_of_a_token_is_its_entry():
+    """Whatever the laws share and however they lie in memory; and it is not the entry next to it."""
+    rng = np.random.default_rng(0)
+    tokens = np.asfortranarray(rng.integers(0, 20, (50, 2, 3)))
+    law = rng.dirichlet(np.ones(20), (50, 2, 4))
+    shared = (np.broadcast_to(law[:, :1], law.shape), np.broadcast_to(law[:, :1, :1], law.shape))
+    for laws in (*layouts(law), *shared):
+        entries = np.take_along_axis(laws[:, :, :3], tokens[..., None], -1)[..., 0]
+        assert (taken(laws[:, :, :3], tokens) == entries).all()
+        assert (taken(laws[:, :, :3], tokens.copy()) == entries).all()
+        assert (taken(laws[:, :, 1:], tokens) != entries).any() or laws is shared[1]
 
 
 def test_a_longer_draft_adds_columns_and_moves_none():

@@ -74,8 +74,8 @@ def excess(p: Floats, q: Floats) -> Floats:
     Where p = q there is none and no draft is rejected; rounding can leave none after a rejection all the same, and
     then the tokens that q does not give too much of keep p's proportions.
     """
-    over = p - q
-    np.maximum(over, 0.0, out=over)  # in place: a new array costs more than what is computed
+    over = np.maximum(p, q)  # of two arrays it is twice as fast as of p - q and 0, and then the same
+    over -= q
     total = over.sum(-1, keepdims=True)
     if not (total > 0).all():
         left = np.where(p >= q, p, 0.0)
