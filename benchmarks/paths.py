@@ -8,6 +8,7 @@ vocabulary a turn); a figure is the median of the turns' CPU times or ratios, on
 import statistics
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -17,7 +18,8 @@ from benchmarks.walk import Walk, by_turns, walker
 from specexp.engine import Plan, block_rows, choose, walk
 from specexp.rounds import Round, Rule
 from specexp.rules import RULES
-from specexp.rules.paths import Draws, PathRule
+from specexp.rules.draws import roots
+from specexp.rules.paths import PathRule
 from specexp.rules.transport import Transport
 
 GAMMA, PATHS = 4, 4
@@ -107,7 +109,8 @@ def verifier(rule: Rule, round: Round) -> Walk:
     def verified(steps: int) -> int:
         times = -(-steps // len(uniforms))
         for _ in range(times):
-            rule.next_probs(round, *choose(rule.stop_probs(round), uniforms))
+            fresh = replace(round)  # of which nothing is known yet
+            rule.next_probs(fresh, *choose(rule.stop_probs(fresh), uniforms))
         return times * len(uniforms)
 
     return verified
@@ -115,15 +118,14 @@ def verifier(rule: Rule, round: Round) -> Walk:
 
 def decider(rule: PathRule, round: Round) -> Walk:
     """First positions decided, as if none of the drafts was kept."""
-    rows = np.arange(len(round.lengths))
-    drawn = np.ones((len(rows), PATHS), dtype=bool)
+    rows = len(round.lengths)
 
     def decided(positions: int) -> int:
-        times = -(-positions // len(rows))
+        times = -(-positions // rows)
         for _ in range(times):
-            draws = Draws(round, rows, np.zeros_like(rows), np.zeros_like(rows), drawn)
+            draws = roots(replace(round))
             rule.chances(draws), rule.replacement(draws)
-        return times * len(rows)
+        return times * rows
 
     return decided
 

@@ -130,7 +130,7 @@ def _draft_uniforms(random: RandomStreams, rows: int, gamma: int, paths: int) ->
     """[rows, K, G]: position by position and each path from numbers of its own, so that neither gamma, nor the number
     of paths, nor that of the rows used moves another draw."""
     first = random("draft")
-    return np.stack([rng.random((gamma, rows)) for rng in (first, *first.spawn(paths - 1))]).transpose(2, 0, 1)
+    return np.stack([rng.random((gamma, rows)) for rng in (first, *first.spawn(paths - 1))], axis=1).T
 
 
 def verify(players: Players, state: PairState, gamma: int, drafts: Floats, verifies: Floats) -> Step:

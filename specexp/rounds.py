@@ -21,7 +21,7 @@ RandomStreams = Callable[[str], np.random.Generator]  # a role's random numbers 
 State = Any  # what a model remembers of its streams, a row a stream; opaque to everybody else
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Round:
     """What a verification rule sees: the drafts, the laws they were drawn from, the target's laws.
 
@@ -49,12 +49,12 @@ class Round:
         return self.target_probs.shape[-1]
 
     def rows(self, which: slice | Ints | Booleans) -> "Round":
-        """The rounds of some rows alone."""
+        """The rounds of some rows alone; what a row's positions share in memory they go on sharing."""
         return Round(
             self.draft_tokens[which],
-            self.draft_probs[which],
-            self.target_probs[which],
-            self.owner[which],
+            some_rows(self.draft_probs, which),
+            some_rows(self.target_probs, which),
+            some_rows(self.owner, which),
             self.lengths[which],
             None if self.noise is None else self.noise[which],
         )
@@ -69,6 +69,12 @@ class Round:
             np.minimum(self.lengths, length),
             None if self.noise is None else self.noise[:, : length + 1],
         )
+
+
+def some_rows(values: NDArray[Any], which: slice | Ints | Booleans) -> NDArray[Any]:
+    """``values[which]`` with the axes after the first still broadcast that are."""
+    kept = values[:, *(slice(0, 1) if stride == 0 else slice(None) for stride in values.strides[1:])][which]
+    return np.broadcast_to(kept, (len(kept), *values.shape[1:]))
 
 
 class Work(NamedTuple):

@@ -5,6 +5,8 @@ A rule of the table that verifies several drafts is tested by being listed. Tree
 test_trees.py.
 """
 
+import gc
+import weakref
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cache
@@ -24,8 +26,10 @@ from specexp.models.pair import contexts_of
 from specexp.models.table import contexts
 from specexp.observe import observe
 from specexp.rounds import Round
+from specexp.rules.draws import once
 from specexp.rules.paths import PathRule
-from specexp.rules.several import KSequential, Naive, Recursive
+from specexp.rules.recursive import Recursive
+from specexp.rules.several import KSequential, Naive
 from specexp.rules.single import Token, excess, ratio
 from specexp.rules.transport import Transport, optimum, plan
 from specexp.rules.traversal import Traversal
@@ -293,6 +297,64 @@ def test_the_recursion_by_the_book_is_ours():
             assert ours == pytest.approx(book, abs=1e-14)
     for mistake in (IndependentTests, SameTarget, Unnormalised, TokensResidual, SmallRho):
         assert bias(mistake(), WORLDS["worked"], Tree.of_paths(1, 1)) <= ROUNDING
+
+
+def copied(round):
+    """The same round with nothing shared in memory."""
+    return replace(round, draft_probs=round.draft_probs.copy(), target_probs=round.target_probs.copy())
+
+
+@every_rule
+@pytest.mark.parametrize("context", ["step", "position"])
+@pytest.mark.parametrize("length", ["fixed", "tree"])
+def test_laws_that_are_shared_in_memory_are_laws_like_others(rule, context, length):
+    """In the first block of a walk, where paths meet again at every level: what is known of a context that several
+    positions share is what would be found at each of them."""
+    shape = {"length": "tree", "length__widths": (3, 2, 1)} if length == "tree" else {"draft__paths": 4}
+    game = experiment(target__vocab=6, target__context=context, rule="recursive", gamma=3, **shape)
+    round = next(walk(game.players, 3, Plan(0, 400, 1))).round
+    stop, apart = rule.stop_probs(round), rule.stop_probs(copied(round))
+    assert stop == pytest.approx(apart, abs=1e-14)
+    for path, kept in product(range(stop.shape[1]), range(4)):
+        reached = np.flatnonzero(stop[:, path, kept] > 1e-6)  # below, rounding is what was rejected
+        some, at = round.rows(reached), (np.full(len(reached), path), np.full(len(reached), kept))
+        assert rule.next_probs(some, *at) == pytest.approx(rule.next_probs(copied(some), *at), abs=1e-9)
+
+
+def test_each_of_the_two_ways_of_the_recursion_is_taken(monkeypatch):
+    """By scalars where draws are from one law in memory; draw by draw where they are not."""
+    p, q = laws(3)
+    round, _, _ = position(p, q, 3)
+
+    def fails(draws):
+        raise AssertionError
+
+    for name, goes, stops in (("in_turn", round, copied(round)), ("by_rests", copied(round), round)):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"specexp.rules.recursive.{name}", fails)
+            Recursive().stop_probs(goes)
+            with pytest.raises(AssertionError):
+                Recursive().stop_probs(stops)
+
+
+def test_what_is_known_of_a_round_is_forgotten_with_it():
+    """Each round its own, one that is alike too, and found once."""
+    asked = []
+
+    @once
+    def rows(round):
+        asked.append(weakref.ref(round))
+        return len(round.lengths)
+
+    p, q = laws(3)
+    round, _, _ = position(p, q, 2)
+    found = rows(round), rows(round), rows(round.rows(slice(2))), rows(replace(round))
+    assert found == (len(round.lengths), len(round.lengths), 2, len(round.lengths))
+    assert len(asked) == 3
+    Recursive().next_probs(round, round.lengths * 0, round.lengths * 0)
+    del round
+    gc.collect()
+    assert [ref() for ref in asked] == [None, None, None]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])

@@ -18,10 +18,12 @@ from specexp.enumeration import enumerate_steps, every_round, outcomes
 from specexp.errors import SenselessPair, UserError
 from specexp.lengths import Fixed, Sequoia, TreeLength
 from specexp.models.pair import contexts_of
-from specexp.rounds import Work
+from specexp.models.table import contexts
+from specexp.rounds import Round, Work
 from specexp.rules.block import Block
-from specexp.rules.paths import Draws, separate
-from specexp.rules.several import Naive, Recursive
+from specexp.rules.draws import Draws, has_draw, lowest_alike
+from specexp.rules.recursive import Recursive
+from specexp.rules.several import Naive
 from specexp.rules.single import Token, excess
 from specexp.rules.transport import Transport
 from specexp.rules.traversal import Traversal, left_of, visits
@@ -410,6 +412,44 @@ def test_rows_that_drafted_less_are_trees_of_their_own(rule):
                 assert law == pytest.approx(rule.next_probs(alone, *at)[rows], abs=1e-15)
 
 
+def by_position(p, q, tree):
+    """(round, weight [rows]) of every draft of ``tree`` where each level has a law of its own, ``p`` and ``q``
+    [G+1, V], whatever was drafted before it: laws that all paths and all rows share in memory."""
+    drawn, (levels, vocab) = contexts(p.shape[1], len(tree.nodes)), p.shape
+    tokens, weight = np.zeros((len(drawn), *tree.owner.shape), dtype=np.int64), np.ones(len(drawn))
+    for token, (path, level, *_) in zip(drawn.T, tree.nodes, strict=True):
+        tokens[:, tree.owner[:, level] == path, level] = token[:, None]
+        weight *= q[level, token]
+    laws = (np.broadcast_to(law, (len(drawn), tree.paths, levels, vocab)) for law in (q, p))
+    owner = np.broadcast_to(tree.owner, tokens.shape)
+    return Round(tokens, *laws, owner, np.full(len(drawn), tree.depth)), weight
+
+
+def emitted_law(rule, p, round, weight):
+    """[V, V, V]: the first three tokens of a step's text, what the step does not emit drawn from ``p`` [3, V]."""
+    law, stop = np.zeros((p.shape[1],) * 3), rule.stop_probs(round) * weight[:, None, None]
+    for path, kept in product(range(stop.shape[1]), range(stop.shape[2])):
+        at = np.full((2, len(weight)), [[path], [kept]])
+        each = [np.eye(p.shape[1])[round.draft_tokens[:, path, level]] for level in range(kept)]
+        each += [rule.next_probs(round, *at), *(np.tile(rest, (len(weight), 1)) for rest in p[kept + 1 :])]
+        law += np.einsum("b,bx,by,bz->xyz", stop[:, path, kept], *each)
+    return law
+
+
+@every_rule
+@pytest.mark.parametrize("name", ["2 paths of 2", "3 paths of 2", "(2,1)", "(1,2)", "(2,2)", "uneven"])
+def test_a_law_for_each_position_is_lossless(rule, name):
+    """In ten worlds; the control is told the levels in the wrong order."""
+    tree = {**SHAPES, "3 paths of 2": Tree.of_paths(3, 2)}[name]
+    for seed in range(10):
+        p, q = np.random.default_rng(seed).dirichlet(np.full(3, 0.7), (2, 3))
+        round, weight = by_position(p, q, tree)
+        asked = np.einsum("x,y,z->xyz", *p)
+        assert emitted_law(rule, p, round, weight) == pytest.approx(asked, abs=ROUNDING)
+        mixed = replace(round, target_probs=round.target_probs[:, :, [1, 0, 2]])
+        assert np.abs(emitted_law(rule, p, mixed, weight) - asked).sum() > 1e-3
+
+
 # ---- mistakes that the proof must see
 
 LIFTED = [rule for rule in SEVERAL.values() if not isinstance(rule, Traversal)]
@@ -421,10 +461,7 @@ def test_a_shared_draw_that_is_tested_twice_is_seen(rule, monkeypatch):
     item, tree = WORLDS["drawn V=3 memory=1"], SHAPES["(1,2)"]
     assert bias(rule, item, tree) <= ROUNDING
 
-    def each(round, row, level):
-        return (round.owner[row, :, level] >= 0) & (np.broadcast_to(level, row.shape) < round.lengths[row])[:, None]
-
-    monkeypatch.setattr("specexp.rules.paths.separate", each)
+    monkeypatch.setattr("specexp.rules.draws.has_own", has_draw)
     if isinstance(rule, Naive):  # the second draw of a token counts for nothing
         assert bias(rule, item, tree) <= ROUNDING
     else:
@@ -435,31 +472,29 @@ def test_a_shared_draw_that_is_tested_twice_is_seen(rule, monkeypatch):
 def test_paths_that_go_on_with_another_token_are_seen(rule, monkeypatch):
     """All paths stay active, whatever token was kept."""
     item, tree = WORLDS["drawn V=3 memory=1"], SHAPES["2 paths of 2"]
-    monkeypatch.setattr("specexp.rules.paths.following_group", lambda round, group, level: group)
+    alike(monkeypatch, lambda round: np.zeros_like(lowest_alike(round)))
     assert bias(rule, item, tree) > 0.01
 
 
-def by_owner(round, group, level):
+def alike(monkeypatch, lowest):
+    """``lowest(round)`` says which paths have the same tokens."""
+    for room in ("draws", "paths", "traversal"):
+        monkeypatch.setattr(f"specexp.rules.{room}.lowest_alike", lowest)
+
+
+def by_owner(round):
     """Only the paths that share the draw go on, not others whose own draw is the same token."""
-    owner = round.owner[:, :, level]
-    return np.where(owner >= 0, owner, np.arange(owner.shape[1]))
+    itself = np.arange(round.owner.shape[1])[:, None]
+    return np.concatenate([0 * round.owner[..., :1], np.where(round.owner >= 0, round.owner, itself)], axis=-1)
 
 
-class DropsOthers(Recursive):
-    """After a token is kept, paths that have it by a draw of their own are dropped."""
+class DropsThemTooEarly(Recursive):
+    """Has all paths with the token for what follows, though the others were dropped for what is kept."""
 
     def next_probs(self, round, path, stop):
-        vocab = round.vocab
-        apart = replace(
-            round, draft_tokens=round.draft_tokens + vocab * np.maximum(round.owner, 0)
-        )  # equal by owner alone
-        row, gamma = np.arange(len(path)), round.drafted
-        same = np.ones(apart.draft_tokens.shape[:2], dtype=bool)
-        for level in range(int(stop.max(initial=0))):
-            here = apart.draft_tokens[:, :, level]
-            same &= (here == here[row, path][:, None]) | (level >= stop)[:, None]
-        drawn_here = same & separate(round, row, np.minimum(stop, gamma - 1)) & (stop < gamma)[:, None]
-        return self.replacement(Draws(round, row, path, stop, drawn_here))
+        row = np.arange(len(path))
+        lowest = lowest_alike(round)[row, :, stop]
+        return self.follows(Draws(round, row, path, stop, lowest == lowest[row, path][:, None], every=True))
 
 
 def test_dropping_paths_that_have_the_token_too_is_lossless_and_keeps_less(monkeypatch):
@@ -467,11 +502,12 @@ def test_dropping_paths_that_have_the_token_too_is_lossless_and_keeps_less(monke
     them for what is kept and not for what follows, is a mistake."""
     item, tree = WORLDS["drawn V=3 memory=1"], SHAPES["2 paths of 2"]
     ours = enumerated(Recursive(), item, tree)
-    monkeypatch.setattr("specexp.rules.paths.following_group", by_owner)
-    dropped = enumerated(DropsOthers(), item, tree)
+    assert bias(DropsThemTooEarly(), item, tree) <= ROUNDING
+    alike(monkeypatch, by_owner)
+    dropped = enumerated(Recursive(), item, tree)
     assert dropped.bias(3).max() <= ROUNDING
     assert (dropped.expected_kept() < ours.expected_kept() - 1e-3).all()
-    assert bias(Recursive(), item, tree) > 1e-3
+    assert bias(DropsThemTooEarly(), item, tree) > 1e-3
 
 
 class StopsAtTheFirstFailure(Traversal):
@@ -636,7 +672,7 @@ def test_draws_of_one_token_are_one_node(monkeypatch):
     for (item, tree, error), kept in zip(games, (2, 19 / 16), strict=True):
         for rule in (Traversal(), Recursive()):
             assert enumerated(rule, item, tree).expected_kept() == pytest.approx(kept, abs=error)
-    monkeypatch.setattr("specexp.rules.traversal.following_group", by_owner)
+    alike(monkeypatch, by_owner)
     for (item, tree, error), kept in zip(games, (1, 18 / 16), strict=True):
         apart = enumerated(Traversal(), item, tree)
         assert apart.expected_kept() == pytest.approx(kept, abs=error)

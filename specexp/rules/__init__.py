@@ -6,8 +6,9 @@ from specexp.rules.block import Block
 from specexp.rules.cascade import Cascade
 from specexp.rules.gumbel import Gumbel
 from specexp.rules.match import ExactMatch
+from specexp.rules.recursive import Recursive
 from specexp.rules.relaxed import Relaxed
-from specexp.rules.several import KSequential, Naive, Recursive
+from specexp.rules.several import KSequential, Naive
 from specexp.rules.single import Greedy, Lenient, Token
 from specexp.rules.synthetic import Synthetic
 from specexp.rules.threshold import Threshold

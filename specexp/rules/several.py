@@ -1,44 +1,14 @@
-"""Rules for several drafts of one token: one after the other, or all at once.
-
-Each is lossless for any number of draws; with one draw each but ``naive`` is the token rule.
-"""
+"""Rules for several drafts of one token that need no plan: lossless for any number of draws."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from specexp.rounds import Floats, Ints
-from specexp.rules.paths import Draws, PathRule
-from specexp.rules.single import excess, ratio
-from specexp.sampling import TINY
-
-
-@dataclass(frozen=True)
-class Recursive(PathRule):
-    """Recursive rejection: each draw x in turn is kept with min(1, p(x)/q(x)); if it is not, p becomes
-    norm([p - q]+) for the next one, and the law of what is emitted at last (Miao et al. 2023, SpecInfer, algorithm 2;
-    on a tree whose children are drawn without replacement Chen et al. 2024, Sequoia, algorithm 2). q is the law that
-    this very draw was drawn from, so any scheme of drawing is right. Keeps 1 - prod_k TV(p_k, q) of i.i.d. draws."""
-
-    def chances(self, draws: Draws) -> Floats:
-        kept = np.zeros(draws.drawn.shape)
-        which, p, alive = np.arange(len(kept)), draws.p, np.ones(len(kept))  # the positions that are not decided yet
-        for turn in range(int(draws.count.max(initial=0))):
-            draw = draws.order[which, turn]
-            token, q = draws.tokens[which, draw, None], draws.law(which, draw)
-            chance = ratio(np.take_along_axis(p, token, -1), np.take_along_axis(q, token, -1))[:, 0]
-            kept[which, draw] = alive * chance
-            alive = alive * (1 - chance)
-            on = np.flatnonzero((alive > 0) & (draws.count[which] > turn + 1))
-            which, p, alive = which[on], excess(p[on], q[on]), alive[on]
-        return kept
-
-    def replacement(self, draws: Draws) -> Floats:
-        law = np.array(draws.p)
-        for turn in range(int(draws.count.max(initial=0))):
-            which = np.flatnonzero(draws.count > turn)
-            law[which] = excess(law[which], draws.law(which, draws.order[which, turn]))
-        return law
+from specexp.rounds import Floats, Ints, Round
+from specexp.rules.draws import Draws
+from specexp.rules.paths import PathRule
+from specexp.rules.single import excess
+from specexp.sampling import TINY, taken
 
 
 @dataclass(frozen=True)
@@ -87,15 +57,16 @@ class Naive(PathRule):
     """Naive sampling (NSS; Miao et al. 2023, SpecInfer): the target draws y ~ p by itself, and a path goes on if one of
     the draws is y: keeps sum_x p(x) P(x is drawn). No draft law is needed, so any scheme of drawing is right."""
 
-    token_alone = False
-
-    def alone(self, p: Floats, q: Floats) -> Floats:
-        return p
+    def alone(self, round: Round) -> Floats:
+        return taken(round.target_probs[:, :, : round.drafted], round.draft_tokens)
 
     def chances(self, draws: Draws) -> Floats:
         tokens = np.where(draws.drawn, draws.tokens, -1)
         again = np.tril(tokens[:, :, None] == tokens[:, None, :], -1).any(-1)  # only the first draw of a token counts
         return np.where(draws.drawn & ~again, draws.of(draws.p), 0.0)
+
+    def follows(self, draws: Draws) -> Floats:
+        return self.replacement(draws)
 
     def replacement(self, draws: Draws) -> Floats:
         p = draws.p

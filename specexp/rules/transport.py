@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from specexp.rounds import Booleans, Floats, Ints
-from specexp.rules.paths import Draws, PathRule
+from specexp.rules.draws import Draws
+from specexp.rules.paths import PathRule
 from specexp.rules.single import excess
 from specexp.sampling import TINY
 

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from specexp.rounds import Floats, Ints, Round, select
-from specexp.rules.paths import following_group
+from specexp.rules.draws import Numbers, lowest_alike
 from specexp.rules.single import excess
 from specexp.sampling import TINY
 from specexp.trees import MOST_PATHS
@@ -88,11 +88,8 @@ class Traversal:
 
 def visits(round: Round) -> Iterator[Visit]:
     """The nodes in the order of their trials, the root last; each is told of when it is reached, too."""
-    rows, paths, gamma = round.draft_tokens.shape
-    groups = [np.zeros((rows, paths), dtype=np.int64)]
-    for level in range(gamma):
-        groups.append(following_group(round, groups[-1], level))
-    walks = [_walk(round, groups, np.arange(rows), (0, 0), np.ones(rows))]
+    rows = len(round.lengths)
+    walks = [_walk(round, lowest_alike(round), np.arange(rows), (0, 0), np.ones(rows))]
     while walks:  # in place of a recursion, which long drafts would exhaust
         found = next(walks[-1], None)
         if found is None:
@@ -103,23 +100,23 @@ def visits(round: Round) -> Iterator[Visit]:
             walks.append(found)
 
 
-def _walk(round: Round, groups: list[Ints], rows: Ints, node: tuple[int, int], chance: Floats) -> Walk:
+def _walk(round: Round, lowest: Numbers, rows: Ints, node: tuple[int, int], chance: Floats) -> Walk:
     """All at and below ``node`` = (lowest path, depth) in ``rows`` [n], whose own chance is ``chance`` [n] to begin
-    with; ``groups[n]`` [B, K] are the lowest paths with the same n tokens."""
+    with; ``lowest`` [B, K, G+1] are the lowest paths with the same n tokens."""
     path, depth = node
     law = round.target_probs[rows, path, depth]
     yield Visit(False, rows, path, depth, chance, law)
     for child in range(round.owner.shape[1]) if depth < round.drafted else ():
         drawn = (round.owner[rows, child, depth] == child) & (depth < round.lengths[rows])
-        mine = np.flatnonzero(drawn & (groups[depth][rows, child] == path))
+        mine = np.flatnonzero(drawn & (lowest[rows, child, depth] == path))
         if not len(mine):
             continue
         here = rows[mine]
         token, q = round.draft_tokens[here, child, depth], round.draft_probs[here, child, depth]
-        first = groups[depth + 1][here, child] == child  # of the draws of its token
+        first = lowest[here, child, depth + 1] == child  # of the draws of its token
         ratio = law[mine, token] / np.maximum(q[np.arange(len(mine)), token], TINY)
         below = np.minimum(chance[mine] * ratio, 1.0)[first]
-        yield _walk(round, groups, here[first], (child, depth + 1), below)
+        yield _walk(round, lowest, here[first], (child, depth + 1), below)
         law[mine], chance[mine] = left_of(law[mine], chance[mine], q)
     yield Visit(True, rows, path, depth, chance, law)
 

@@ -1,0 +1,193 @@
+"""What competes where: the draws of all paths whose tokens so far are the same.
+
+Rows are the fast axis in memory wherever there is a choice: a block has many, and few paths, levels and tokens.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specexp.rounds import Booleans, Floats, Ints, Round, select
+from specexp.sampling import TINY, compact, pick, taken
+
+CELLS = 2**17  # positions x V that are looked at together: their arrays stay in the cache
+Found = TypeVar("Found")
+Numbers = NDArray[np.int8]  # of paths
+
+
+def once(of_round: Callable[[Round], Found]) -> Callable[[Round], Found]:
+    """Works a thing out once for each round, for as long as that lives; what is found must not hold the round."""
+    known: WeakKeyDictionary[Round, Found] = WeakKeyDictionary()
+
+    @wraps(of_round)
+    def found(round: Round) -> Found:
+        if round not in known:
+            known[round] = of_round(round)
+        return known[round]
+
+    return found
+
+
+def numbers(round: Round) -> Numbers:
+    """[K, 1]: each path's own number."""
+    return np.arange(round.owner.shape[1], dtype=np.int8)[:, None]
+
+
+@once
+def has_draw(round: Round) -> Booleans:
+    """[B, K, G]: whether path k has a draw at each level, its own or one that it shares; of one row if all are so."""
+    there = compact(round.owner) >= 0
+    if round.lengths.min(initial=round.drafted) == round.drafted:
+        return there
+    return there & (np.arange(round.drafted) < round.lengths[:, None, None])
+
+
+@once
+def has_own(round: Round) -> Booleans:
+    """[B, K, G]: whether that draw is its own: the lowest path's of those that share it; of one row if all are so."""
+    return has_draw(round) & (compact(round.owner) == numbers(round))
+
+
+@once
+def ratios(round: Round) -> Floats:
+    """[B, K, G]: p/q of each drafted token."""
+    p, q = (compact(laws[:, :, : round.drafted]) for laws in (round.target_probs, round.draft_probs))
+    if p.size + q.size <= 4 * round.draft_tokens.size:  # of all tokens first, if that is less
+        return taken(p / np.maximum(q, TINY), round.draft_tokens)
+    return taken(p, round.draft_tokens) / np.maximum(taken(q, round.draft_tokens), TINY)
+
+
+@once
+def lowest_alike(round: Round) -> Numbers:
+    """[B, K, G+1]: the lowest path whose first n tokens are those of path k; k itself where it ended before."""
+    rows, paths, gamma = round.draft_tokens.shape
+    lowest = np.zeros((rows, paths, gamma + 1), dtype=np.int8, order="F")
+    tokens, ended, number = round.draft_tokens, compact(round.owner) < 0, numbers(round)
+    if ended.any():
+        tokens = np.where(ended, -1 - number, tokens)
+    for path in range(1, paths):
+        other = tokens[:, :path] != tokens[:, path, None]
+        for level in range(1, gamma):
+            other[..., level] |= other[..., level - 1]
+        lowest[:, path, 1:] = np.maximum(other.view(np.int8) * number[path], number[:path]).min(1)
+    return lowest
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """N positions of a round, each at ``level`` [N] of ``path`` [N] in ``row`` [N], and the paths that are there."""
+
+    round: Round
+    row: Ints
+    path: Ints
+    level: Ints
+    same: Booleans  # [N, K]: path k has the same tokens so far
+    every: bool = False  # there is one position of every row, in order
+    first: bool = False  # and it is the first, the root
+
+    def at(self, which: Ints) -> "Draws":
+        """Some of the positions alone, in order."""
+        if len(which) == len(self.row):
+            return self
+        return Draws(self.round, self.row[which], self.path[which], self.level[which], self.same[which])
+
+    @cached_property
+    def drawn(self) -> Booleans:
+        """[N, K]: the next token of path k is one of the draws (of paths that share it, the lowest)."""
+        past, mine = self.level >= self.round.drafted, has_own(self.round)
+        if past.all():
+            return np.zeros(self.same.shape, dtype=bool)
+        drawn = self.same & ~past[:, None] if past.any() else self.same
+        return drawn if mine.all() else drawn & self.along(np.broadcast_to(mine, self.round.draft_tokens.shape))
+
+    @cached_property
+    def p(self) -> Floats:
+        """[N, V]: the target's law."""
+        return self._here(self.round.target_probs)
+
+    @cached_property
+    def q(self) -> Floats:
+        """[N, V]: the law of each draw, where they are independent."""
+        return self._here(self.round.draft_probs)
+
+    @cached_property
+    def count(self) -> Ints:
+        """[N]: how many draws compete."""
+        return np.add.reduce(self.drawn.view(np.int8), axis=-1, dtype=np.int8).astype(np.int64)
+
+    @cached_property
+    def order(self) -> Ints:
+        """[N, K]: the paths with those that have a draw first, in the order in which they were drawn."""
+        if self.drawn.all():
+            return np.broadcast_to(np.arange(self.drawn.shape[1]), self.drawn.shape)
+        return np.argsort(~self.drawn, axis=-1, kind="stable")
+
+    @cached_property
+    def tokens(self) -> Ints:
+        """[N, K]: the token of each draw; 0 where there is none."""
+        if not self.round.drafted:
+            return np.zeros(self.drawn.shape, dtype=np.int64)
+        tokens = self.along(self.round.draft_tokens)
+        return tokens if self.drawn.all() else np.where(self.drawn, tokens, 0)
+
+    def along(self, values: NDArray[Any]) -> NDArray[Any]:
+        """[N, K]: what each path has in ``values`` [B, K, n] at the level of the position, at most at the last."""
+        if self.first:
+            return values[:, :, 0]
+        return values[self.row, numbers(self.round), np.minimum(self.level, values.shape[2] - 1)].T
+
+    def law(self, which: Ints, draw: Ints) -> Floats:
+        """[n, V]: the law that ``draw`` [n] of positions ``which`` [n] was drawn from."""
+        return self.round.draft_probs[self.row[which], draw, self.level[which]]
+
+    def of(self, laws: Floats) -> Floats:
+        """[N, K]: each draw's chance by ``laws`` [N, V]."""
+        return taken(laws[:, None], self.tokens)
+
+    def _here(self, laws: Floats) -> Floats:
+        if self.first:
+            return laws[:, 0, 0]
+        if self.every and compact(laws).shape[1:3] == (1, 1):
+            return select(laws, self.path, self.level)
+        if laws.strides[-1] == laws.itemsize:
+            return laws[self.row, self.path, self.level]
+        return pick(laws, self.row, self.path, self.level, np.arange(laws.shape[-1])[:, None]).T
+
+
+def contested(round: Round) -> Iterator[Draws]:
+    """The positions at which another path than the lowest has a draw of its own: the first of all rows, and then those
+    after it, some at a time."""
+    if not round.drafted:
+        return
+    lowest, size = lowest_alike(round), max(1, CELLS // round.vocab)
+    yield roots(round)
+    row, path, level = indices(leads(lowest[..., 1:-1], has_own(round)[..., 1:]))
+    for start in range(0, len(row), size):
+        some = slice(start, start + size)
+        draws = Draws(round, row[some], path[some], level[some] + 1, np.zeros(0, dtype=bool))
+        yield replace(draws, same=draws.along(lowest) == draws.path[:, None])
+
+
+def roots(round: Round) -> Draws:
+    """The first positions, where all paths are."""
+    rows, paths, _ = round.draft_tokens.shape
+    row, zero = np.arange(rows), np.zeros(rows, dtype=np.int64)
+    return Draws(round, row, zero, zero, np.ones((rows, paths), dtype=bool, order="F"), every=True, first=True)
+
+
+def leads(lowest: Numbers, own: Booleans) -> Booleans:
+    """[B, K, n]: whether path k is the ``lowest`` [B, K, n] of another one that has a draw of its ``own`` [B, K, n]."""
+    found = np.zeros(lowest.shape, dtype=bool, order="F")
+    for path in range(lowest.shape[1] - 1):
+        found[:, path] = ((lowest[:, path + 1 :] == path) & own[:, path + 1 :]).any(1)
+    return found
+
+
+def indices(which: Booleans) -> tuple[Ints, ...]:
+    """Where ``which`` is true, an index an axis; the first axis is the fast one."""
+    return np.unravel_index(np.flatnonzero(which.T), which.T.shape)[::-1]
