@@ -26,7 +26,7 @@ from specexp.rules.recursive import Recursive
 from specexp.rules.several import Naive
 from specexp.rules.single import Token, excess
 from specexp.rules.transport import Transport
-from specexp.rules.traversal import Traversal, left_of, visits
+from specexp.rules.traversal import Traversal, trials
 from specexp.sampling import NotALaw, draw
 from specexp.sequoia import best_tree, tables
 from specexp.siblings import distinct, greedy, independent
@@ -515,9 +515,7 @@ class StopsAtTheFirstFailure(Traversal):
 
     def stop_probs(self, round):
         rows, paths, gamma = round.draft_tokens.shape
-        tests = np.zeros((paths, gamma + 1, rows))
-        for visit in visits(round):
-            tests[visit.path, visit.depth, visit.rows] = visit.chance
+        tests = trials(round).left.transpose(1, 2, 0)
         tree, stop = Tree(round.owner[0]), np.zeros((rows, paths, gamma + 1))
 
         def below(path, depth, reached):
@@ -540,9 +538,9 @@ class TargetsResidual(Traversal):
 
 
 LEFT_WRONG = {
-    "p as it was": lambda law, chance, q: (law, left_of(law, chance, q)[1]),
-    "c as it was": lambda law, chance, q: (left_of(law, chance, q)[0], chance),
-    "p without c": lambda law, chance, q: (excess(law, q), left_of(law, chance, q)[1]),
+    "p as it was": {"law_left": lambda law, chance, q: law},
+    "c as it was": {"chance_left": lambda law, chance, q: chance},
+    "p without c": {"law_left": lambda law, chance, q: excess(law, q)},
 }
 
 
@@ -556,8 +554,9 @@ def test_traversal_gone_wrong_is_seen(name, mistake):
 @pytest.mark.parametrize("mistake", LEFT_WRONG.values(), ids=LEFT_WRONG.keys())
 @pytest.mark.parametrize("name", ["(2,1)", "(1,2)"])
 def test_a_node_that_forgets_its_children_is_seen(name, mistake, monkeypatch):
-    """What a node has left after a child that failed: its p, its c, both together."""
-    monkeypatch.setattr("specexp.rules.traversal.left_of", mistake)
+    """What a node has left after a child that failed: its p, its c."""
+    for part, wrong in mistake.items():
+        monkeypatch.setattr(f"specexp.rules.traversal.{part}", wrong)
     assert bias(Traversal(), WORLDS["drawn V=3 memory=1"], SHAPES[name]) > 0.003
 
 
@@ -565,9 +564,9 @@ def test_a_node_that_may_not_end_at_all_is_refused(monkeypatch):
     """c of the residual's mass alone: the chances of the root and all below it do not add up to one."""
 
     def unnormalised(law, chance, q):
-        return left_of(law, chance, q)[0], np.maximum(chance[:, None] * law - q, 0).sum(-1)
+        return np.maximum(chance[:, None] * law - q, 0).sum(-1)
 
-    monkeypatch.setattr("specexp.rules.traversal.left_of", unnormalised)
+    monkeypatch.setattr("specexp.rules.traversal.chance_left", unnormalised)
     with pytest.raises(NotALaw, match=r"^the rule's chances to keep 0, 1, \.\. drafts are no law: the least is 0"):
         bias(Traversal(), WORLDS["drawn V=3 memory=1"], SHAPES["(2,1)"])
 

@@ -4,7 +4,7 @@ Rows are the fast axis in memory wherever there is a choice: a block has many, a
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specexp.rounds import Booleans, Floats, Ints, Round, select
-from specexp.sampling import TINY, compact, pick, taken
+from specexp.sampling import TINY, compact, cumulative, pick, taken
 
-CELLS = 2**17  # positions x V that are looked at together: their arrays stay in the cache
+CELLS = 2**16  # positions x V that are looked at together: their arrays stay in the cache
 Found = TypeVar("Found")
 Numbers = NDArray[np.int8]  # of paths
 
@@ -122,10 +122,11 @@ class Draws:
 
     @cached_property
     def order(self) -> Ints:
-        """[N, K]: the paths with those that have a draw first, in the order in which they were drawn."""
-        if self.drawn.all():
-            return np.broadcast_to(np.arange(self.drawn.shape[1]), self.drawn.shape)
-        return np.argsort(~self.drawn, axis=-1, kind="stable")
+        """[N, n]: the paths that have a draw, in the order in which they were drawn; at most n, and then 0."""
+        at, path = indices(self.drawn)
+        order = np.zeros((len(self.count), int(self.count.max(initial=0))), dtype=np.int64)
+        order[at, cumulative(self.drawn.astype(np.int64))[at, path] - 1] = path
+        return order
 
     @cached_property
     def tokens(self) -> Ints:
@@ -143,7 +144,7 @@ class Draws:
 
     def law(self, which: Ints, draw: Ints) -> Floats:
         """[n, V]: the law that ``draw`` [n] of positions ``which`` [n] was drawn from."""
-        return self.round.draft_probs[self.row[which], draw, self.level[which]]
+        return laws_at(self.round.draft_probs, self.row[which], draw, self.level[which])
 
     def of(self, laws: Floats) -> Floats:
         """[N, K]: each draw's chance by ``laws`` [N, V]."""
@@ -154,23 +155,31 @@ class Draws:
             return laws[:, 0, 0]
         if self.every and compact(laws).shape[1:3] == (1, 1):
             return select(laws, self.path, self.level)
-        if laws.strides[-1] == laws.itemsize:
-            return laws[self.row, self.path, self.level]
-        return pick(laws, self.row, self.path, self.level, np.arange(laws.shape[-1])[:, None]).T
+        return laws_at(laws, self.row, self.path, self.level)
+
+
+def laws_at(laws: Floats, row: Ints, path: Ints, level: Ints) -> Floats:
+    """[N, V]: ``laws[row, path, level]``; if rows are the fast axis of ``laws`` [B, K, n, V], of these too."""
+    if laws.strides[-1] == laws.itemsize:
+        return laws[row, path, level]
+    return pick(laws, row, path, level, np.arange(laws.shape[-1])[:, None]).T
 
 
 def contested(round: Round) -> Iterator[Draws]:
     """The positions at which another path than the lowest has a draw of its own: the first of all rows, and then those
     after it, some at a time."""
-    if not round.drafted:
-        return
+    if round.drafted:
+        yield roots(round)
+        row, path, level = indices(leads(lowest_alike(round)[..., 1:-1], has_own(round)[..., 1:]))
+        yield from some_at_a_time(round, row, path, level + 1)
+
+
+def some_at_a_time(round: Round, row: Ints, path: Ints, level: Ints | int) -> Iterator[Draws]:
+    """The positions at ``level`` [N] of ``path`` [N], the lowest that is there, in ``row`` [N]."""
     lowest, size = lowest_alike(round), max(1, CELLS // round.vocab)
-    yield roots(round)
-    row, path, level = indices(leads(lowest[..., 1:-1], has_own(round)[..., 1:]))
     for start in range(0, len(row), size):
-        some = slice(start, start + size)
-        draws = Draws(round, row[some], path[some], level[some] + 1, np.zeros(0, dtype=bool))
-        yield replace(draws, same=draws.along(lowest) == draws.path[:, None])
+        r, k, g = (part[start : start + size] for part in (row, path, np.broadcast_to(level, row.shape)))
+        yield Draws(round, r, k, g, (lowest[r, numbers(round), g] == k).T)
 
 
 def roots(round: Round) -> Draws:
@@ -178,6 +187,13 @@ def roots(round: Round) -> Draws:
     rows, paths, _ = round.draft_tokens.shape
     row, zero = np.arange(rows), np.zeros(rows, dtype=np.int64)
     return Draws(round, row, zero, zero, np.ones((rows, paths), dtype=bool, order="F"), every=True, first=True)
+
+
+def stopped(round: Round, path: Ints, stop: Ints) -> Draws:
+    """The positions after the first ``stop`` [B] tokens of ``path`` [B], one of every row."""
+    row = np.arange(len(path))
+    lowest = lowest_alike(round)[row, numbers(round), stop]
+    return Draws(round, row, path, stop, (lowest == lowest[path, row]).T, every=True)
 
 
 def leads(lowest: Numbers, own: Booleans) -> Booleans:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from specexp.rounds import Floats, Ints, Round
-from specexp.rules.draws import Draws, contested, has_draw, indices, lowest_alike, numbers, ratios
+from specexp.rules.draws import Draws, contested, has_draw, indices, lowest_alike, numbers, ratios, stopped
 from specexp.rules.single import excess
 from specexp.trees import MOST_PATHS
 
@@ -58,9 +58,7 @@ class PathRule(ABC):
 
     def next_probs(self, round: Round, path: Ints, stop: Ints) -> Floats:
         """[B, V]: what follows ``stop`` kept tokens of ``path``."""
-        row, lowest = np.arange(len(path)), lowest_alike(round)
-        there = lowest[row, numbers(round), stop]
-        return self.follows(Draws(round, row, path, stop, (there == there[path, row]).T, every=True))
+        return self.follows(stopped(round, path, stop))
 
     def _kept(self, draws: Draws, alone: Floats) -> Floats:
         """[N, K]: ``chances``, without a look at the whole law where there is but one draw."""

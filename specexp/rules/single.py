@@ -77,11 +77,12 @@ def excess(p: Floats, q: Floats) -> Floats:
     over = np.maximum(p, q)  # of two arrays it is twice as fast as of p - q and 0, and then the same
     over -= q
     total = over.sum(-1, keepdims=True)
-    if not (total > 0).all():
-        left = np.where(p >= q, p, 0.0)
-        left = np.where(left.any(-1, keepdims=True), left, p)  # none where each token that p has is given too much of
-        over = np.where(total > 0, over, left)
-        total = over.sum(-1, keepdims=True)
+    none = ~(total[..., 0] > 0)
+    if none.any():
+        law, gives = (np.broadcast_to(part, over.shape)[none] for part in (p, q))
+        left = np.where(law >= gives, law, 0.0)
+        left = np.where(left.any(-1, keepdims=True), left, law)  # none where each token of p is given too much of
+        over[none], total[none] = left, left.sum(-1, keepdims=True)
     over /= total
     return over
 

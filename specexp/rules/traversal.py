@@ -6,26 +6,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from specexp.rounds import Floats, Ints, Round, select
-from specexp.rules.draws import Numbers, lowest_alike
+from specexp.rounds import Booleans, Floats, Ints, Round
+from specexp.rules.draws import Draws, Numbers, has_draw, indices, lowest_alike, numbers, once, some_at_a_time, stopped
 from specexp.rules.single import excess
-from specexp.sampling import TINY
+from specexp.sampling import TINY, cumulative, taken
 from specexp.trees import MOST_PATHS
-
-
-class Visit(NamedTuple):
-    """A node in some rows [n], when it is reached, or left for good: its lowest path, its depth, the chance [n] to end
-    there given that nothing before it was kept, and the law [n, V] of the token that follows it."""
-
-    left: bool
-    rows: Ints
-    path: int
-    depth: int
-    chance: Floats
-    law: Floats
-
-
-Walk = Iterator["Visit | Walk"]  # the visits of a node, and the walks below it where they belong
 
 
 @dataclass(frozen=True)
@@ -51,34 +36,27 @@ class Traversal:
 
     def stop_probs(self, round: Round) -> Floats:
         """[B, K, G+1]: P(just the first n tokens of path k are kept), of paths that share them for the lowest."""
-        rows, paths, gamma = round.draft_tokens.shape
-        stop, alive = np.zeros((rows, paths, gamma + 1)), np.ones(rows)
-        for visit in visits(round):
-            if visit.left:
-                stop[visit.rows, visit.path, visit.depth] = alive[visit.rows] * visit.chance
-                alive[visit.rows] *= 1 - visit.chance
+        order, passes = depth_first(round), first_to_pass(round, trials(round).left)
+        stop = np.zeros_like(passes)
+        np.add.at(stop, (np.arange(len(stop))[:, None, None], order.node, np.arange(stop.shape[2])), passes)
         return stop
 
     def at_least(self, round: Round) -> Floats:
         """[B, G+1]: P(at least i are kept | the first i levels): the chance to end at a leaf where the tree is cut
         there, whatever grows on it. A node is a leaf of its own cut, and as it is left a node of all deeper ones."""
-        kept = np.zeros((len(round.lengths), round.drafted + 1))
-        alive = np.ones_like(kept)  # P(nothing was kept so far), in each cut
-        for visit in visits(round):
-            rows, depth = visit.rows, visit.depth
-            if visit.left:
-                alive[rows, depth + 1 :] *= (1 - visit.chance)[:, None]
-            else:
-                kept[rows, depth] += alive[rows, depth] * visit.chance
-                alive[rows, depth] *= 1 - visit.chance
+        reached, left = trials(round)
+        kept = np.ones((len(left), round.drafted + 1))
+        for level in range(1, round.drafted + 1):
+            cut = np.concatenate([left[..., :level], reached[..., level, None]], axis=-1)
+            kept[:, level] = first_to_pass(round, cut)[..., level].sum(1)
         return kept
 
     def next_probs(self, round: Round, path: Ints, stop: Ints) -> Floats:
         """[B, V]: the last law of the node that was kept."""
-        law = np.array(select(round.target_probs, path, stop))
-        for visit in visits(round):
-            here = (stop[visit.rows] == visit.depth) & (path[visit.rows] == visit.path)
-            law[visit.rows[here]] = visit.law[here]
+        draws = stopped(round, path, stop)
+        law = np.array(draws.p)
+        for child in children(draws, trials(round).reached[draws.row, path, stop]):
+            law[child.of] = law_left(child.law, child.chance, child.q)
         return law
 
     def reference(self, round: Round) -> Floats:
@@ -86,44 +64,107 @@ class Traversal:
         return round.target_probs
 
 
-def visits(round: Round) -> Iterator[Visit]:
-    """The nodes in the order of their trials, the root last; each is told of when it is reached, too."""
-    rows = len(round.lengths)
-    walks = [_walk(round, lowest_alike(round), np.arange(rows), (0, 0), np.ones(rows))]
-    while walks:  # in place of a recursion, which long drafts would exhaust
-        found = next(walks[-1], None)
-        if found is None:
-            walks.pop()
-        elif isinstance(found, Visit):
-            yield found
-        else:
-            walks.append(found)
+class Trials(NamedTuple):
+    """The chance c of each node, [B, K, G+1], at its lowest path; 0 where there is none."""
+
+    reached: Floats  # as the node is reached
+    left: Floats  # and as it is left: all its children have failed
 
 
-def _walk(round: Round, lowest: Numbers, rows: Ints, node: tuple[int, int], chance: Floats) -> Walk:
-    """All at and below ``node`` = (lowest path, depth) in ``rows`` [n], whose own chance is ``chance`` [n] to begin
-    with; ``lowest`` [B, K, G+1] are the lowest paths with the same n tokens."""
-    path, depth = node
-    law = round.target_probs[rows, path, depth]
-    yield Visit(False, rows, path, depth, chance, law)
-    for child in range(round.owner.shape[1]) if depth < round.drafted else ():
-        drawn = (round.owner[rows, child, depth] == child) & (depth < round.lengths[rows])
-        mine = np.flatnonzero(drawn & (lowest[rows, child, depth] == path))
-        if not len(mine):
-            continue
-        here = rows[mine]
-        token, q = round.draft_tokens[here, child, depth], round.draft_probs[here, child, depth]
-        first = lowest[here, child, depth + 1] == child  # of the draws of its token
-        ratio = law[mine, token] / np.maximum(q[np.arange(len(mine)), token], TINY)
-        below = np.minimum(chance[mine] * ratio, 1.0)[first]
-        yield _walk(round, lowest, here[first], (child, depth + 1), below)
-        law[mine], chance[mine] = left_of(law[mine], chance[mine], q)
-    yield Visit(True, rows, path, depth, chance, law)
+@once
+def trials(round: Round) -> Trials:
+    """From the root down: what a child begins with does not depend on what is below it."""
+    lowest = lowest_alike(round)
+    node = lowest == numbers(round)
+    node[..., 1:] &= has_draw(round)
+    reached = np.zeros(lowest.shape, order="F")
+    reached[:, 0, 0] = 1.0
+    left = reached.copy(order="K")
+    for level in range(round.drafted):
+        row, path = indices(node[..., level] & (reached[..., level] > 0))  # below the others all is 0
+        for draws in some_at_a_time(round, row, path, level):
+            first = draws.along(lowest[..., 1:]) == numbers(round).T  # of the draws of its token
+            for child in children(draws, reached[draws.row, draws.path, level]):
+                here, new = draws.row[child.of], first[child.of, child.draw]
+                left[here, draws.path[child.of], level] = child.after
+                reached[here[new], child.draw[new], level + 1] = child.begins()[new]
+        left[..., level + 1] = reached[..., level + 1]
+    return Trials(reached, left)
 
 
-def left_of(law: Floats, chance: Floats, q: Floats) -> tuple[Floats, Floats]:
-    """(p_v [B, V], c_v [B]) after a child drawn from ``q`` [B, V] has failed."""
+class Child(NamedTuple):
+    """The next child of n nodes, which have come to the ``chance`` [n] and the ``law`` [n, V]."""
+
+    of: Ints  # [n]: which of the nodes
+    draw: Ints  # [n]: its path
+    token: Ints  # [n]
+    q: Floats  # [n, V]: the law that it was drawn from
+    law: Floats
+    chance: Floats
+    after: Floats  # [n]: c of the node if the child fails
+
+    def begins(self) -> Floats:
+        """[n]: c of the child."""
+        p, q = (taken(law, self.token) for law in (self.law, self.q))
+        return np.minimum(self.chance * (p / np.maximum(q, TINY)), 1.0)
+
+
+def children(draws: Draws, chance: Floats) -> Iterator[Child]:
+    """The children of the nodes of ``draws``, which begin with the ``chance`` [N], in turn: each after the one before
+    has failed."""
+    of = np.flatnonzero(draws.count)
+    law, chance = draws.at(of).p, chance[of]
+    for turn in range(int(draws.count.max(initial=0))):
+        draw = draws.order[of, turn]
+        q = draws.law(of, draw)
+        after = chance_left(law, chance, q)
+        yield Child(of, draw, draws.tokens[of, draw], q, law, chance, after)
+        on = np.flatnonzero(draws.count[of] > turn + 1)
+        of, law, chance = of[on], law_left(law[on], chance[on], q[on]), after[on]
+
+
+def chance_left(law: Floats, chance: Floats, q: Floats) -> Floats:
+    """[N]: c_v after a child drawn from ``q`` [N, V] has failed."""
     mass = np.maximum(chance[:, None] * law - q, 0.0).sum(-1)
     asked = mass + (1 - chance)
-    following = excess(law, q / np.maximum(chance, TINY)[:, None])  # [p - q/c]+ is [c p - q]+ but for its size
-    return following, np.divide(mass, asked, out=np.ones_like(mass), where=asked > 0)
+    return np.divide(mass, asked, out=np.ones_like(mass), where=asked > 0)
+
+
+def law_left(law: Floats, chance: Floats, q: Floats) -> Floats:
+    """[N, V]: p_v after a child drawn from ``q`` [N, V] has failed."""
+    return excess(law, q / np.maximum(chance, TINY)[:, None])  # [p - q/c]+ is [c p - q]+ but for its size
+
+
+class DepthFirst(NamedTuple):
+    """The paths in the order in which a traversal comes to their leaves, and what it leaves as it goes on."""
+
+    node: Numbers  # [B, K, G+1]: the lowest path of the node at each depth of each path
+    leaves: Booleans  # [B, K, G+1]: whether the next path has another node there
+
+
+@once
+def depth_first(round: Round) -> DepthFirst:
+    """Siblings in the order of their lowest paths, and all below one before the next."""
+    node = lowest_alike(round)
+    mixed = np.flatnonzero((node[:, 1:] < node[:, :-1]).any((1, 2)))
+    if len(mixed):
+        some = node[mixed]
+        for level in reversed(range(1, some.shape[2])):
+            order = np.argsort(some[..., level], axis=1, kind="stable")
+            some = np.take_along_axis(some, order[..., None], axis=1)
+        node = node.copy(order="K")
+        node[mixed] = some
+    leaves = np.ones(node.shape, dtype=bool)
+    leaves[:, :-1] = node[:, :-1] != node[:, 1:]
+    return DepthFirst(node, leaves)
+
+
+def first_to_pass(round: Round, chance: Floats) -> Floats:
+    """[B, K, n]: P(the node at each depth of each path, in order, is the first that passes) if one is tried with its
+    ``chance`` [B, K, n], at its lowest path, after all below it: as it is left."""
+    node, leaves = (part[..., : chance.shape[2]] for part in depth_first(round))
+    tried = np.take_along_axis(chance, node.astype(np.int64), axis=1) * leaves
+    in_turn = tried[..., ::-1].reshape(len(tried), -1)  # path after path, from its leaf up
+    none_before = np.ones_like(in_turn)
+    none_before[:, 1:] = cumulative(1 - in_turn, np.multiply)[:, :-1]
+    return (in_turn * none_before).reshape(tried.shape)[..., ::-1]
