@@ -153,7 +153,9 @@ def verify(players: Players, state: PairState, gamma: int, drafts: Floats, verif
 
 def refuse_undraftable(tokens: Ints, draft_probs: Floats, owner: Ints) -> None:
     """Raises NotALaw for the first of ``tokens`` [B, K, G] that the law it is said to be drawn from excludes."""
-    possible = (taken(draft_probs[:, :, : tokens.shape[2]], tokens) > 0) | (owner < 0)
+    inside = (tokens >= 0) & (tokens < draft_probs.shape[-1])
+    looked_up = tokens if inside.all() else np.where(inside, tokens, 0)
+    possible = inside & (taken(draft_probs[:, :, : tokens.shape[2]], looked_up) > 0) | (owner < 0)
     if not possible.all():
         row, path, position = np.argwhere(~possible)[0].tolist()
         token = tokens[row, path, position]

@@ -100,7 +100,7 @@ def taken(laws: Floats, tokens: Ints) -> Floats:
 
 def pick(values: NDArray[Scalar], *where: Ints) -> NDArray[Scalar]:
     """``values[where]``, an index an axis; none may be negative. For many elements it is twice as fast."""
-    if not values.size or min(values.strides) < 0:
+    if not values.size or any(stride < 0 or stride % values.itemsize for stride in values.strides):
         return np.asarray(values[where], dtype=values.dtype)
     # One index into the memory that they span: of one an axis, numpy would add up the strides anew for each element.
     index, span = np.zeros((), dtype=np.int64), 1

@@ -321,6 +321,39 @@ def test_laws_that_are_shared_in_memory_are_laws_like_others(rule, context, leng
         assert rule.next_probs(some, *at) == pytest.approx(rule.next_probs(copied(some), *at), abs=1e-9)
 
 
+@every_rule
+@pytest.mark.parametrize("length", ["fixed", "tree"])
+def test_rows_and_parts_are_worked_out_by_themselves(rule, length, monkeypatch):
+    """Two rows at a time; five numbers at a time; with a column for each path that is there, not for all."""
+    shape = {"length": "tree", "length__widths": (3, 2, 2)} if length == "tree" else {"draft__paths": 3}
+    game = experiment(target__vocab=4, rule="recursive", gamma=3, **shape)
+    round = next(walk(game.players, 3, Plan(0, 120, 1))).round
+    stop, at_once = rule.stop_probs(round), np.zeros(len(round.lengths), dtype=np.int64)
+    path, kept = at_once, at_once + 1
+    following = rule.next_probs(round, path, kept)
+    for start in range(0, 120, 2):
+        two = rule.stop_probs(round.rows(slice(start, start + 2)))
+        assert two == pytest.approx(stop[start : start + 2], abs=1e-15)
+    for name, value in (("CELLS", 5), ("WIDE", 1)):
+        monkeypatch.setattr(f"specexp.rules.draws.{name}", value)
+        assert rule.stop_probs(replace(round)) == pytest.approx(stop, abs=1e-15)
+        assert rule.next_probs(replace(round), path, kept) == pytest.approx(following, abs=1e-15)
+    none = round.rows(slice(0))
+    assert rule.stop_probs(none).shape == (0, *stop.shape[1:])
+    assert rule.next_probs(none, path[:0], kept[:0]).shape == (0, 4)
+
+
+def test_more_paths_than_a_byte_counts():
+    """300 drafts of two tokens, against one at a time."""
+    p, q = np.array([[0.1, 0.9]]), np.array([[0.99, 0.01]])
+    tokens = np.array([[[0]] * 299 + [[1]]])
+    laws = (np.broadcast_to(law[:, None, None], (1, 300, 2, 2)) for law in (q, p))
+    round = Round(tokens, *laws, np.arange(300)[None, :, None], np.array([1]))
+    book = InTurn().stop_probs(replace(round))
+    assert Recursive().stop_probs(round) == pytest.approx(book, abs=1e-14)
+    assert book[0, [0, 299], 1] == pytest.approx([0.1 / 0.99, 1 - 0.1 / 0.99])
+
+
 def test_each_of_the_two_ways_of_the_recursion_is_taken(monkeypatch):
     """By scalars where draws are from one law in memory; draw by draw where they are not."""
     p, q = laws(3)
@@ -344,13 +377,15 @@ def test_what_is_known_of_a_round_is_forgotten_with_it():
     @once
     def rows(round):
         asked.append(weakref.ref(round))
-        return len(round.lengths)
+        return np.arange(len(round.lengths))
 
     p, q = laws(3)
     round, _, _ = position(p, q, 2)
     found = rows(round), rows(round), rows(round.rows(slice(2))), rows(replace(round))
-    assert found == (len(round.lengths), len(round.lengths), 2, len(round.lengths))
+    assert [len(each) for each in found] == [len(round.lengths), len(round.lengths), 2, len(round.lengths)]
     assert len(asked) == 3
+    with pytest.raises(ValueError, match="read-only"):
+        found[0][0] = 1
     Recursive().next_probs(round, round.lengths * 0, round.lengths * 0)
     del round
     gc.collect()

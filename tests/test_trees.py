@@ -44,6 +44,7 @@ SHAPES = {
     "(1,1,2)": Tree.of_widths((1, 1, 2)),
     "(2,1,1)": Tree.of_widths((2, 1, 1)),
     "uneven": Tree.of_nodes(UNEVEN, 2),
+    "uneven below the root": Tree.of_nodes([(0,), (0, 0), (0, 1), (0, 0, 0), (0, 0, 1)], 3),
     "uneven, a long first path": Tree.of_nodes([(0,), (1,), (0, 0), (0, 0, 0), (1, 0)], 3),
     "uneven, a long last path": Tree.of_nodes([(0,), (1,), (2,), (2, 0)], 2),
 }
@@ -437,17 +438,21 @@ def emitted_law(rule, p, round, weight):
 
 
 @every_rule
+@pytest.mark.parametrize("shared", ["nothing", "p", "q"])
 @pytest.mark.parametrize("name", ["2 paths of 2", "3 paths of 2", "(2,1)", "(1,2)", "(2,2)", "uneven"])
-def test_a_law_for_each_position_is_lossless(rule, name):
-    """In ten worlds; the control is told the levels in the wrong order."""
+def test_a_law_for_each_position_is_lossless(rule, shared, name):
+    """In ten worlds, p or q the same at all positions too; the control is told the levels in the wrong order."""
     tree = {**SHAPES, "3 paths of 2": Tree.of_paths(3, 2)}[name]
     for seed in range(10):
-        p, q = np.random.default_rng(seed).dirichlet(np.full(3, 0.7), (2, 3))
+        laws = np.random.default_rng(seed).dirichlet(np.full(3, 0.7), (2, 3))
+        p, q = (
+            np.broadcast_to(law[:1], law.shape) if shared == of else law for of, law in zip("pq", laws, strict=True)
+        )
         round, weight = by_position(p, q, tree)
         asked = np.einsum("x,y,z->xyz", *p)
         assert emitted_law(rule, p, round, weight) == pytest.approx(asked, abs=ROUNDING)
         mixed = replace(round, target_probs=round.target_probs[:, :, [1, 0, 2]])
-        assert np.abs(emitted_law(rule, p, mixed, weight) - asked).sum() > 1e-3
+        assert shared == "p" or np.abs(emitted_law(rule, p, mixed, weight) - asked).sum() > 1e-3
 
 
 # ---- mistakes that the proof must see

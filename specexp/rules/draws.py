@@ -4,7 +4,7 @@ Rows are the fast axis in memory wherever there is a choice: a block has many, a
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -16,26 +16,32 @@ from specexp.rounds import Booleans, Floats, Ints, Round, select
 from specexp.sampling import TINY, compact, cumulative, pick, taken
 
 CELLS = 2**16  # positions x V that are looked at together: their arrays stay in the cache
-Found = TypeVar("Found")
-Numbers = NDArray[np.int8]  # of paths
+WIDE = 8  # paths; with fewer, a column a path costs less than to say which are there
+Found = TypeVar("Found", bound=NDArray[Any] | tuple[NDArray[Any], ...])
+Numbers = NDArray[np.signedinteger[Any]]  # of paths, as narrow as they can be
 
 
 def once(of_round: Callable[[Round], Found]) -> Callable[[Round], Found]:
-    """Works a thing out once for each round, for as long as that lives; what is found must not hold the round."""
+    """Works arrays out once for each round, for as long as that lives. They can't be written to, and must not hold the
+    round."""
     known: WeakKeyDictionary[Round, Found] = WeakKeyDictionary()
 
     @wraps(of_round)
     def found(round: Round) -> Found:
-        if round not in known:
-            known[round] = of_round(round)
-        return known[round]
+        value = known.get(round)
+        if value is None:
+            value = known[round] = of_round(round)
+            for array in value if isinstance(value, tuple) else (value,):
+                array.setflags(write=False)
+        return value
 
     return found
 
 
 def numbers(round: Round) -> Numbers:
-    """[K, 1]: each path's own number."""
-    return np.arange(round.owner.shape[1], dtype=np.int8)[:, None]
+    """[K, 1]: each path's own number, so narrow that its negative fits too."""
+    paths = round.owner.shape[1]
+    return np.arange(paths, dtype=np.min_scalar_type(-paths))[:, None]
 
 
 @once
@@ -55,7 +61,7 @@ def has_own(round: Round) -> Booleans:
 
 @once
 def ratios(round: Round) -> Floats:
-    """[B, K, G]: p/q of each drafted token."""
+    """[B, K, G]: p/q of each drafted token; where none was drafted, what it says does not matter."""
     p, q = (compact(laws[:, :, : round.drafted]) for laws in (round.target_probs, round.draft_probs))
     if p.size + q.size <= 4 * round.draft_tokens.size:  # of all tokens first, if that is less
         return taken(p / np.maximum(q, TINY), round.draft_tokens)
@@ -66,8 +72,8 @@ def ratios(round: Round) -> Floats:
 def lowest_alike(round: Round) -> Numbers:
     """[B, K, G+1]: the lowest path whose first n tokens are those of path k; k itself where it ended before."""
     rows, paths, gamma = round.draft_tokens.shape
-    lowest = np.zeros((rows, paths, gamma + 1), dtype=np.int8, order="F")
-    tokens, ended, number = round.draft_tokens, compact(round.owner) < 0, numbers(round)
+    tokens, ended, number = np.asfortranarray(round.draft_tokens), compact(round.owner) < 0, numbers(round)
+    lowest = np.zeros((rows, paths, gamma + 1), dtype=number.dtype, order="F")
     if ended.any():
         tokens = np.where(ended, -1 - number, tokens)
     for path in range(1, paths):
@@ -80,13 +86,15 @@ def lowest_alike(round: Round) -> Numbers:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """N positions of a round, each at ``level`` [N] of ``path`` [N] in ``row`` [N], and the paths that are there."""
+    """N positions of a round, each at ``level`` [N] of ``path`` [N] in ``row`` [N], and the paths that are there, M at
+    most: all K, or where they are many the ones at hand."""
 
     round: Round
     row: Ints
     path: Ints
     level: Ints
-    same: Booleans  # [N, K]: path k has the same tokens so far
+    same: Booleans  # [N, M]: path k has the same tokens so far; or ``columns`` [N, M] say which path it is
+    columns: Ints | None = None
     every: bool = False  # there is one position of every row, in order
     first: bool = False  # and it is the first, the root
 
@@ -94,11 +102,33 @@ class Draws:
         """Some of the positions alone, in order."""
         if len(which) == len(self.row):
             return self
-        return Draws(self.round, self.row[which], self.path[which], self.level[which], self.same[which])
+        columns = None if self.columns is None else self.columns[which]
+        return Draws(self.round, self.row[which], self.path[which], self.level[which], self.same[which], columns)
+
+    def narrow(self) -> "Draws":
+        """The same with as few columns as there are paths at one position, where paths are many."""
+        if self.same.shape[1] <= WIDE:
+            return self
+        at, path = indices(self.same)
+        place = cumulative(self.same.astype(np.min_scalar_type(self.same.shape[1])))[at, path] - 1
+        same = np.zeros((len(self.row), int(place.max(initial=0)) + 1), dtype=bool, order="F")
+        columns = np.zeros(same.shape, dtype=np.int64, order="F")
+        same[at, place], columns[at, place] = True, path
+        return replace(self, same=same, columns=columns)
+
+    @property
+    def number(self) -> Numbers:
+        """[N, M]: each draw's path; one row where all have the same."""
+        return numbers(self.round).T if self.columns is None else self.columns
+
+    @property
+    def where(self) -> tuple[Any, Any, Any]:
+        """An index of arrays [B, K, n], by level."""
+        return (slice(None), 0, 0) if self.first else (self.row, self.path, self.level)
 
     @cached_property
     def drawn(self) -> Booleans:
-        """[N, K]: the next token of path k is one of the draws (of paths that share it, the lowest)."""
+        """[N, M]: the next token of path k is one of the draws (of paths that share it, the lowest)."""
         past, mine = self.level >= self.round.drafted, has_own(self.round)
         if past.all():
             return np.zeros(self.same.shape, dtype=bool)
@@ -118,36 +148,38 @@ class Draws:
     @cached_property
     def count(self) -> Ints:
         """[N]: how many draws compete."""
-        return np.add.reduce(self.drawn.view(np.int8), axis=-1, dtype=np.int8).astype(np.int64)
+        narrow = np.min_scalar_type(self.drawn.shape[1])
+        return np.add.reduce(self.drawn.view(np.uint8), axis=-1, dtype=narrow).astype(np.int64)
 
     @cached_property
     def order(self) -> Ints:
-        """[N, n]: the paths that have a draw, in the order in which they were drawn; at most n, and then 0."""
-        at, path = indices(self.drawn)
+        """[N, n]: the columns that have a draw, in the order in which they were drawn; at most n, and then 0."""
+        at, column = indices(self.drawn)
         order = np.zeros((len(self.count), int(self.count.max(initial=0))), dtype=np.int64)
-        order[at, cumulative(self.drawn.astype(np.int64))[at, path] - 1] = path
+        order[at, cumulative(self.drawn.astype(np.int64))[at, column] - 1] = column
         return order
 
     @cached_property
     def tokens(self) -> Ints:
-        """[N, K]: the token of each draw; 0 where there is none."""
+        """[N, M]: the token of each draw; 0 where there is none."""
         if not self.round.drafted:
             return np.zeros(self.drawn.shape, dtype=np.int64)
         tokens = self.along(self.round.draft_tokens)
         return tokens if self.drawn.all() else np.where(self.drawn, tokens, 0)
 
     def along(self, values: NDArray[Any]) -> NDArray[Any]:
-        """[N, K]: what each path has in ``values`` [B, K, n] at the level of the position, at most at the last."""
+        """[N, M]: what each path has in ``values`` [B, K, n] at the level of the position, at most at the last."""
         if self.first:
             return values[:, :, 0]
-        return values[self.row, numbers(self.round), np.minimum(self.level, values.shape[2] - 1)].T
+        return values[self.row, self.number.T, np.minimum(self.level, values.shape[2] - 1)].T
 
     def law(self, which: Ints, draw: Ints) -> Floats:
         """[n, V]: the law that ``draw`` [n] of positions ``which`` [n] was drawn from."""
-        return laws_at(self.round.draft_probs, self.row[which], draw, self.level[which])
+        path = draw if self.columns is None else self.columns[which, draw]
+        return laws_at(self.round.draft_probs, self.row[which], path, self.level[which])
 
     def of(self, laws: Floats) -> Floats:
-        """[N, K]: each draw's chance by ``laws`` [N, V]."""
+        """[N, M]: each draw's chance by ``laws`` [N, V]."""
         return taken(laws[:, None], self.tokens)
 
     def _here(self, laws: Floats) -> Floats:
@@ -166,8 +198,8 @@ def laws_at(laws: Floats, row: Ints, path: Ints, level: Ints) -> Floats:
 
 
 def contested(round: Round) -> Iterator[Draws]:
-    """The positions at which another path than the lowest has a draw of its own: the first of all rows, and then those
-    after it, some at a time."""
+    """The first positions of all rows, then, some at a time, those after them at which another path than the lowest has
+    a draw of its own."""
     if round.drafted:
         yield roots(round)
         row, path, level = indices(leads(lowest_alike(round)[..., 1:-1], has_own(round)[..., 1:]))
@@ -176,10 +208,11 @@ def contested(round: Round) -> Iterator[Draws]:
 
 def some_at_a_time(round: Round, row: Ints, path: Ints, level: Ints | int) -> Iterator[Draws]:
     """The positions at ``level`` [N] of ``path`` [N], the lowest that is there, in ``row`` [N]."""
-    lowest, size = lowest_alike(round), max(1, CELLS // round.vocab)
+    lowest, number = lowest_alike(round), numbers(round).astype(np.int64)
+    size = max(1, CELLS // max(round.vocab, len(number)))
     for start in range(0, len(row), size):
         r, k, g = (part[start : start + size] for part in (row, path, np.broadcast_to(level, row.shape)))
-        yield Draws(round, r, k, g, (lowest[r, numbers(round), g] == k).T)
+        yield Draws(round, r, k, g, (pick(lowest, r, number, g) == k).T).narrow()
 
 
 def roots(round: Round) -> Draws:

@@ -26,7 +26,7 @@ class PathRule(ABC):
 
     @abstractmethod
     def chances(self, draws: Draws) -> Floats:
-        """[N, K]: the chance that this very draw is kept, given them all; 0 where nothing was drawn."""
+        """[N, M]: the chance that this very draw is kept, given them all; 0 where nothing was drawn."""
 
     @abstractmethod
     def replacement(self, draws: Draws) -> Floats:
@@ -42,17 +42,16 @@ class PathRule(ABC):
 
     def stop_probs(self, round: Round) -> Floats:
         """[B, K, G+1]: P(just the first n tokens of path k are kept), of paths that share them for the lowest."""
-        goes_on, settled = self.alone(round), []
+        goes_on, ends = np.array(self.alone(round)), []
         if not has_draw(round).all():
             goes_on *= has_draw(round)
         for draws in contested(round):
             kept = self._kept(draws, goes_on)
-            settled.append((draws, np.maximum(1 - kept.sum(-1), 0.0)))
+            ends.append((draws.where, np.maximum(1 - kept.sum(-1), 0.0)))
             pass_on(draws, kept, goes_on)
         stop, reached = stops(goes_on)
-        for draws, none in settled:
-            at = (slice(None), 0, 0) if draws.first else (draws.row, draws.path, draws.level)
-            stop[at] = reached[at] * none
+        for where, none in ends:
+            stop[where] = reached[where] * none
         stop *= lowest_alike(round) == numbers(round)
         return stop
 
@@ -61,9 +60,10 @@ class PathRule(ABC):
         return self.follows(stopped(round, path, stop))
 
     def _kept(self, draws: Draws, alone: Floats) -> Floats:
-        """[N, K]: ``chances``, without a look at the whole law where there is but one draw."""
+        """[N, M]: ``chances``, but where there is one draw alone: that of ``alone`` [B, K, G], which nobody has written
+        to yet at these positions."""
         several = np.flatnonzero(draws.count > 1)
-        if len(several) == len(draws.row):
+        if 0 < len(several) == len(draws.row):
             return self.chances(draws)
         kept = draws.drawn * draws.along(alone)
         if len(several):
@@ -91,13 +91,14 @@ def stops(goes_on: Floats) -> tuple[Floats, Floats]:
 
 
 def pass_on(draws: Draws, kept: Floats, goes_on: Floats) -> None:
-    """Writes the chance that each path ``goes_on`` [B, K, G] from the positions of ``draws``, of which are ``kept``
-    [N, K]: through whichever draw has its token."""
+    """Writes for each path that is at the positions of ``draws`` the chance that it ``goes_on`` [B, K, G]: that one of
+    the draws which have its token is ``kept`` [N, M]."""
     number, token = np.arange(len(kept)), draws.along(lowest_alike(draws.round)[..., 1:]).T
-    by_token = token.astype(np.int64) * len(kept) + number  # [K, N]
+    by_token = token.astype(np.int64) * len(kept) + number  # [M, N]
     chances = np.bincount(by_token.ravel(), kept.T.ravel())[by_token]
     if draws.first:
         goes_on[:, :, 0] = chances.T
     else:
-        at, path = indices(draws.same)
-        goes_on[draws.row[at], path, draws.level[at]] = chances[path, at]
+        at, column = indices(draws.same)
+        path = np.broadcast_to(draws.number, draws.same.shape)[at, column]
+        goes_on[draws.row[at], path, draws.level[at]] = chances[column, at]

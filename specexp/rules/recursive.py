@@ -38,7 +38,7 @@ class Recursive(PathRule):
 
 
 def in_turn(draws: Draws) -> Floats:
-    """[N, K]: the chances, by the recursion itself."""
+    """[N, M]: the chances, by the recursion itself."""
     kept = np.zeros(draws.drawn.shape)
     which, p, alive = np.arange(len(kept)), draws.p, np.ones(len(kept))  # the positions that are not decided yet
     for turn in range(int(draws.count.max(initial=0))):
@@ -53,7 +53,7 @@ def in_turn(draws: Draws) -> Floats:
 
 
 def by_rests(draws: Draws) -> Floats:
-    """[N, K]: the chances where all draws are from one law q. Then p of the n-th try is [p - s q]+ over its sum D, s
+    """[N, M]: the chances where all draws are from one law q. Then p of the n-th try is [p - s q]+ over its sum D, s
     the sum of the D before it (from p itself, 1), so its draw is kept with min(1, [p/q - s]+ / D)."""
     (gone, left), at = rests(draws)
     if draws.first and draws.drawn.all():
@@ -62,8 +62,9 @@ def by_rests(draws: Draws) -> Floats:
         turn = np.maximum(cumulative(draws.drawn.astype(np.int64)) - 1, 0).T
         gone, left = gone[turn, at].T, left[turn, at].T
     chance = np.maximum(draws.along(ratios(draws.round)) - gone, 0.0)
+    chance *= draws.drawn
     chance /= np.maximum(left, TINY)
-    np.minimum(chance, draws.drawn, out=chance)
+    np.minimum(chance, 1.0, out=chance)
     chance[:, 1:] *= cumulative(1 - chance, np.multiply)[:, :-1]
     return chance
 
@@ -83,8 +84,7 @@ def rests_of_rows(round: Round) -> Rests:
 
 
 def rests_of(p: Floats, q: Floats, count: Ints) -> Rests:
-    """[n+1, N] each, of ``count`` [N] draws of which n are the most; what comes after a position's last draw does not
-    matter."""
+    """[n+1, N] each, of ``count`` [N] draws, n at most; past those of a position, what they say does not matter."""
     most, number = int(count.max(initial=0)), np.arange(len(p))
     gone, left = np.zeros((most + 1, len(p))), np.ones((most + 1, len(p)))
     gone[1:] = 1.0

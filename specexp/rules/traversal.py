@@ -1,5 +1,6 @@
 """Traversal verification: block verification on a tree, from the leaves to the root."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -83,11 +84,12 @@ def trials(round: Round) -> Trials:
     for level in range(round.drafted):
         row, path = indices(node[..., level] & (reached[..., level] > 0))  # below the others all is 0
         for draws in some_at_a_time(round, row, path, level):
-            first = draws.along(lowest[..., 1:]) == numbers(round).T  # of the draws of its token
+            first = draws.along(lowest[..., 1:]) == draws.number  # of the draws of its token
             for child in children(draws, reached[draws.row, draws.path, level]):
                 here, new = draws.row[child.of], first[child.of, child.draw]
                 left[here, draws.path[child.of], level] = child.after
-                reached[here[new], child.draw[new], level + 1] = child.begins()[new]
+                path = np.broadcast_to(draws.number, first.shape)[child.of, child.draw]
+                reached[here[new], path[new], level + 1] = child.begins()[new]
         left[..., level + 1] = reached[..., level + 1]
     return Trials(reached, left)
 
@@ -96,7 +98,7 @@ class Child(NamedTuple):
     """The next child of n nodes, which have come to the ``chance`` [n] and the ``law`` [n, V]."""
 
     of: Ints  # [n]: which of the nodes
-    draw: Ints  # [n]: its path
+    draw: Ints  # [n]: its column
     token: Ints  # [n]
     q: Floats  # [n, V]: the law that it was drawn from
     law: Floats
@@ -164,7 +166,7 @@ def first_to_pass(round: Round, chance: Floats) -> Floats:
     ``chance`` [B, K, n], at its lowest path, after all below it: as it is left."""
     node, leaves = (part[..., : chance.shape[2]] for part in depth_first(round))
     tried = np.take_along_axis(chance, node.astype(np.int64), axis=1) * leaves
-    in_turn = tried[..., ::-1].reshape(len(tried), -1)  # path after path, from its leaf up
+    in_turn = tried[..., ::-1].reshape(len(tried), math.prod(tried.shape[1:]))  # path after path, from its leaf up
     none_before = np.ones_like(in_turn)
     none_before[:, 1:] = cumulative(1 - in_turn, np.multiply)[:, :-1]
     return (in_turn * none_before).reshape(tried.shape)[..., ::-1]
