@@ -10,6 +10,7 @@ from specexp.rows import TOKENS_PER_STEP
 from specexp.statistics.distance import ROUNDING
 from specexp.store.records import Sweep
 from specexp.store.replicates import summary
+from specexp.values import shown
 
 Metrics = Mapping[str, Any]
 Column = Callable[[Metrics], str]
@@ -129,7 +130,7 @@ def _plain(row: Metrics, key: str) -> str:
     typed = row.get(key)
     if isinstance(typed, list) and all(isinstance(part, float | int) for part in typed):
         return f"[{', '.join(f'{part:.4g}' for part in typed)}]"
-    return "" if typed is None else str(typed).lower() if isinstance(typed, bool) else str(typed)
+    return "" if typed is None else shown(typed)
 
 
 def _ratio(row: Metrics) -> str:
