@@ -50,6 +50,9 @@ FAMILIES: dict[str, Mapping[str, Any]] = {
 # Which targets a draft model of its own goes with. One that is derived from the target's law goes with every target.
 PARTNERS = {"fixed": ("fixed",), "bigram": ("bigram",), "text": ("text",), "lookup": ("text",)}
 
+# By draft.greedy: the word that makes the drafts of a position depend on each other, and the one that does not.
+DEPENDENT = (("draft.replacement=false", "draft.replacement=true"), ("draft.greedy=true", "draft.greedy=false"))
+
 QUICK_OUTCOMES = 20_000  # summed in every run, for they cost milliseconds
 FRESH_REQUESTS = 1
 PERSISTENT_REQUESTS = 64
@@ -171,9 +174,10 @@ def refuse_shape(names: Mapping[str, str], players: Players, draft: Any, gamma: 
         raise SenselessPair(f"length={names['length']}: {tree.paths} leaves; {right}")
     if tree.most_siblings < 2 or siblings is independent:
         return
-    key = "draft.greedy=true" if draft.greedy else "draft.replacement=false"
+    key, off = DEPENDENT[draft.greedy]
     if getattr(rule, "independent", False):
-        raise SenselessPair(f"{key}: rule={names['rule']} takes drafts as independent; take rule=recursive, or neither")
+        right = f"rule={names['rule']} takes drafts as independent; take {off}, or rule=recursive"
+        raise SenselessPair(f"{key}: {right}")
     if tree.most_siblings > players.pair.vocab:
         raise SenselessPair(
             f"{key}: {tree.most_siblings} different tokens out of {players.pair.vocab}; take fewer drafts"

@@ -13,7 +13,7 @@ from specexp.errors import SenselessPair, UserError
 from specexp.rounds import Ints
 from specexp.sequoia import best_tree
 from specexp.trees import MOST_PATHS, Tree, read_nodes
-from specexp.values import Range
+from specexp.values import Range, shown
 
 
 class Length(Protocol):
@@ -51,11 +51,12 @@ class TreeLength(Fixed):
     def __post_init__(self) -> None:
         if self.path is not None:
             return
-        shown = f"length.widths={None if self.widths is None else list(self.widths)}"
+        given = f"length.widths={shown(self.widths)}"
         if not self.widths or not all(isinstance(w, int) and not isinstance(w, bool) and w >= 1 for w in self.widths):
-            raise UserError(f"{shown}: must be a list of whole numbers >= 1, the children of a node of each level")
+            right = "a list of whole numbers >= 1, the children of a node of each level"
+            raise UserError(f"{given}: must be {right}, unless length.path names a file of nodes")
         if np.prod(self.widths, dtype=float) > MOST_PATHS:
-            raise UserError(f"{shown}: makes {np.prod(self.widths, dtype=float):.0f} paths; take at most {MOST_PATHS}")
+            raise UserError(f"{given}: makes {np.prod(self.widths, dtype=float):.0f} paths; take at most {MOST_PATHS}")
 
     def tree(self, gamma: int, cost: Cost) -> Tree:
         if self.path is not None:
@@ -65,7 +66,7 @@ class TreeLength(Fixed):
     def refuse_deeper(self, gamma: int, tree: Tree) -> None:
         """Raises SenselessPair where ``tree``, this one as far as ``gamma``, ends before."""
         if tree.depth < gamma:
-            given = f"length.widths={list(self.widths or ())}" if self.path is None else f"length.path={self.path}"
+            given = f"length.widths={shown(self.widths)}" if self.path is None else f"length.path={self.path}"
             raise SenselessPair(f"gamma={gamma}: {given} is a tree of {tree.depth} levels; take gamma={tree.depth}")
 
 
@@ -79,10 +80,10 @@ class Sequoia(Fixed):
     budget: Annotated[int, Range(1, MOST_PATHS)] = 16
 
     def __post_init__(self) -> None:
-        shown = f"length.acceptance={list(self.acceptance)}"
+        given = f"length.acceptance={shown(self.acceptance)}"
         numbers = all(isinstance(a, int | float) and not isinstance(a, bool) and 0 <= a <= 1 for a in self.acceptance)
         if not self.acceptance or not numbers or sum(self.acceptance) > 1 + 1e-9:
-            raise UserError(f"{shown}: must be a list of chances that add up to at most 1, the first child's first")
+            raise UserError(f"{given}: must be a list of chances that add up to at most 1, the first child's first")
 
     def tree(self, gamma: int, cost: Cost) -> Tree:
         return best_tree(tuple(map(float, self.acceptance)), self.budget, gamma, cost)

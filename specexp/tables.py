@@ -10,6 +10,7 @@ from specexp.rows import TOKENS_PER_STEP
 from specexp.statistics.distance import ROUNDING
 from specexp.store.records import Sweep
 from specexp.store.replicates import summary
+from specexp.values import shown
 
 Metrics = Mapping[str, Any]
 Column = Callable[[Metrics], str]
@@ -61,8 +62,8 @@ def broken(cell: str) -> str:
 
 
 def spared(header: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> tuple[list[str], list[list[str]]]:
-    """A narrow table over rules or drafts, less what tells least between them, a status that all share among it, column
-    by column until it is no wider than ``width``; another table as it is."""
+    """A narrow table with a gain or an optimum, less what tells least between its cells, a status that all share among
+    it, column by column until it is no wider than ``width``; another table as it is."""
     columns = {column[0]: column for column in zip(header, *rows, strict=True)}
     compared = broken_name(GAIN) in columns or OPTIMUM in columns
     for name in map(broken_name, SPARED if compared else ()):
@@ -86,9 +87,9 @@ def _of_several_drafts(sweep: Sweep) -> dict[str, Column]:
 
 
 def _against_token_and_target(sweep: Sweep) -> dict[str, Column]:
-    """The gain over `token` where rules were swept, and what it costs where a rule has a bias."""
+    """The gain over `token` where a cell has another rule, and what it costs where a rule has a bias."""
     columns: dict[str, Column] = {}
-    if any(key.split(".")[0] == "rule" for key in sweep.swept) and _any(sweep, "gain_over_token_source"):
+    if _any(sweep, "gain_over_token_source"):
         columns[GAIN] = lambda row: " ".join(gain(row, "gain_over_token")).strip()
     if any((row.get("bias") or 0) > ROUNDING for row in sweep.rows):
         columns["bias"] = lambda row: " ".join(bias(row, "bias")).strip()
@@ -129,7 +130,7 @@ def _plain(row: Metrics, key: str) -> str:
     typed = row.get(key)
     if isinstance(typed, list) and all(isinstance(part, float | int) for part in typed):
         return f"[{', '.join(f'{part:.4g}' for part in typed)}]"
-    return "" if typed is None else str(typed).lower() if isinstance(typed, bool) else str(typed)
+    return "" if typed is None else shown(typed)
 
 
 def _ratio(row: Metrics) -> str:

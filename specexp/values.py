@@ -6,7 +6,7 @@ would be right.
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -56,7 +56,8 @@ def read(member: type[Member], node: Mapping[str, Any], group: str = "") -> Memb
     for key in node:
         if key not in known and key not in PASSED_OVER:
             has = ", ".join(known) or "none of its own"
-            raise UserError(f"{group}.{key}={node[key]}: {group}={node.get('name')} has no such key; its keys: {has}")
+            right = f"{group}={node.get('name')} has no such key; its keys: {has}"
+            raise UserError(f"{group}.{key}={shown(node[key])}: {right}")
     missing = [key for key in known if key not in node]
     if missing:
         raise UserError(f"{group}.{missing[0]}: missing; {group}={node.get('name')} needs it")
@@ -79,8 +80,17 @@ def value(key: str, given: Any, hint: Any) -> Any:
         return None
     converted = _converted(given, kind)
     if converted is None or any(converted not in limit for limit in limits):
-        raise UserError(f"{key}={'null' if given is None else given}: must be {_wanted(kind, limits, optional)}")
+        raise UserError(f"{key}={shown(given)}: must be {_wanted(kind, limits, optional)}")
     return converted
+
+
+def shown(given: Any) -> str:
+    """A config's value as a person writes it there, not as Python does: null, true, [2, 1], a word without quotes."""
+    if isinstance(given, Mapping):
+        return f"{{{', '.join(f'{key}: {shown(part)}' for key, part in given.items())}}}"
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return f"[{', '.join(map(shown, given))}]"
+    return "null" if given is None else str(given).lower() if isinstance(given, bool) else str(given)
 
 
 def _parts(hint: Any) -> tuple[type, tuple[Any, ...], bool]:

@@ -234,6 +234,10 @@ def test_skipped_cells_are_no_failure_and_failed_ones_are(outputs: Path, capsys:
     assert main([*QUICK, "-m", "draft=noise,text", "sweep=skip"]) == 0
     assert [row["status"] for row in rows(outputs / "sweeps" / "skip")] == ["done", "skipped"]
     assert "specexp: skipped: draft=text: target=random draft=text" in capsys.readouterr().err
+    several = ["rule=transport", "draft.replacement=true,false", "draft.paths=2", "sweep=words"]
+    assert main([*QUICK, "-m", *several]) == 0
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("specexp: skipped: draft.replacement=false: rule=transport takes")  # as typed, and once
     assert main([*QUICK, "-m", "gamma=2,-1", "sweep=fail"]) == 1
     found = rows(outputs / "sweeps" / "fail")
     assert [(row["status"], row["reason"][:36]) for row in found] == [

@@ -24,7 +24,7 @@ WRONG = {
     "gamma=2.5": {"gamma": 2.5},
     "gamma=08": {"gamma": "08"},
     "gamma=null": {"gamma": None},
-    "gamma=True": {"gamma": True},
+    "gamma=true": {"gamma": True},
     "gamma=[1, 2]": {"gamma": [1, 2]},
     "gamma_max=-1": {"gamma_max": -1},
     "steps=0": {"steps": 0},
@@ -68,12 +68,12 @@ WRONG = {
     "target.probs=[inf, 1.0]": {**FIXED, "target__probs": [INF, 1.0]},
     "target.probs=[0, 0]": {**FIXED, "target__probs": [0, 0]},
     "target.probs=[]": {**FIXED, "target__probs": []},
-    "target.probs=['a', 1.0]": {**FIXED, "target__probs": ["a", 1.0]},
-    "target.probs=[True, 0.0]": {**FIXED, "target__probs": [True, 0.0]},
-    "target.probs=[None, 1.0]": {**FIXED, "target__probs": [None, 1.0]},
+    "target.probs=[a, 1.0]": {**FIXED, "target__probs": ["a", 1.0]},
+    "target.probs=[true, 0.0]": {**FIXED, "target__probs": [True, 0.0]},
+    "target.probs=[null, 1.0]": {**FIXED, "target__probs": [None, 1.0]},
     "target.probs=0.5": {**FIXED, "target__probs": 0.5},
     "target.probs=null": {**FIXED, "target__probs": None},
-    "target.probs=[(0.5, 0.5)]": {**FIXED, "target__probs": [[0.5, 0.5]]},
+    "target.probs=[[0.5, 0.5]]": {**FIXED, "target__probs": [[0.5, 0.5]]},
     "draft.probs=[0.5, 0.5]": {**FIXED, "draft__probs": [0.5, 0.5]},
     "draft.probs=[0.2, 0.2, 0.2, 0.2, 0.2]": {**FIXED, "draft__probs": [0.2] * 5},
     # matrices
@@ -88,7 +88,7 @@ WRONG = {
     # keys
     "draft.sgima=1": {"draft__sgima": 1},
     "rule.lenience=0.5": {"rule__lenience": 0.5},
-    "target.probs=(0.5, 0.5)": {"target__probs": (0.5, 0.5)},
+    "target.probs=[0.5, 0.5]": {"target__probs": (0.5, 0.5)},
 }
 
 

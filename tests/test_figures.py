@@ -14,7 +14,20 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.text import Text
 
 from specexp.errors import UserError
-from specexp.figures import caption, draw_run, draw_sweep, finished, lossless, points, run, series, style, sweep
+from specexp.figures import (
+    caption,
+    draw_run,
+    draw_sweep,
+    exactness,
+    finished,
+    lossless,
+    naming,
+    points,
+    run,
+    series,
+    style,
+    sweep,
+)
 
 ALPHA, STEPS, GAMMA_MAX = 0.89, 5000, 16
 FORMATS = ("png", "pdf", "svg")
@@ -432,7 +445,17 @@ def test_speedup_marks_the_best_cell_and_plain_decoding():
     best = max(rows, key=lambda row: row["speedup"])
     star = next(found for found in axes.lines if found.get_marker() == "*")
     assert star.get_xydata().tolist() == [[best["gamma"], best["speedup"]]]
-    assert star.get_label() == f"best of these: γ = {best['gamma']:g}, {best['speedup']:.2f} ×"
+    line_of_best = f"rule={best['rule']} draft.order={best['draft.order']}"
+    assert star.get_label() == f"best of these: γ = {best['gamma']:g}, {best['speedup']:.2f} ×\n{line_of_best}"
+
+
+def test_the_star_names_the_key_that_is_the_axis():
+    rows = [cell(4, 3.0 - sigma, **{"draft.sigma": sigma}) for sigma in (0.1, 0.3)]
+    axes = drawn(rows, {"draft.sigma": [0.1, 0.3]}, "speedup")
+    star = next(found for found in axes.lines if found.get_marker() == "*")
+    assert star.get_label() == f"best of these:\ndraft.sigma=0.1, {2.9 / 1.4:.2f} ×"
+    style.lay_out(axes.figure)
+    assert_readable(axes.figure)
     assert line(axes, "plain decoding").get_ydata() == [1, 1]
 
 
@@ -502,6 +525,66 @@ def test_the_lossless_figure_names_what_has_no_test_and_claims_no_intervals():
     assert notes["speedup"] == a_sweep.note
     assert notes["lossless"] == ["N = 5,000 steps a cell", "no test in 1 of 3 cells: rule=greedy"]
     assert lossless.without_test(rows[:2], ["rule"]) == ""
+
+
+def test_cells_are_named_by_what_no_other_has():
+    rows = [cell(4, 3.0, rule=rule, gamma=g, seed=s) for rule in ("a", "b") for g in (1, 2) for s in range(10)]
+    keys = ["rule", "gamma", "seed"]
+    few = {
+        "rule=a": lambda row: row["rule"] == "a",
+        "gamma=2": lambda row: row["gamma"] == 2,
+        "rule=a gamma=2": lambda row: row["rule"] == "a" and row["gamma"] == 2,
+        "rule=b gamma=1 seed=7": lambda row: row["rule"] == "b" and row["gamma"] == 1 and row["seed"] == 7,
+        "rule=a, rule=b": lambda row: True,
+    }
+    for name, meant in few.items():
+        assert naming.apart([row for row in rows if meant(row)], rows, keys) == name
+    many = naming.apart([row for row in rows if (row["rule"] == "a") != (row["seed"] == 3)], rows, keys)
+    assert many.startswith("rule=a seed=0, ")
+    assert many.endswith(", and 2 more")
+
+
+def exact(gamma, /, **swept):
+    """A cell of a world whose numbers are known without a sample."""
+    bounds = {f"{key}_{end}": None for key in ("tokens_per_step", "speedup") for end in ("low", "high")}
+    return cell(gamma, 2.0 + gamma, **swept) | bounds | {"tokens_per_step_exact": 2.0, "speedup_source": "exact"}
+
+
+def test_exact_numbers_have_neither_a_sample_nor_intervals():
+    note = ["members", "N = 5,000 steps a cell", "95 % intervals", "1 of 3 cells skipped"]
+    rows = [exact(g, gamma=g) for g in (1, 2)]
+    told = {name: note for name, _, note in sweep.figures(sweep.Sweep(rows, {"gamma": [1, 2]}, note))}
+    assert told["tokens_per_step"] == told["speedup"] == ["members", "exact numbers", "1 of 3 cells skipped"]
+    mixed = [rows[0], cell(2, 3.0, gamma=2) | {"speedup_source": "exact"}]
+    told = {name: note for name, _, note in sweep.figures(sweep.Sweep(mixed, {"gamma": [1, 2]}, note))}
+    assert told["tokens_per_step"] == told["speedup"] == note  # one is sampled, the other has an interval
+    seeds = [exact(g, gamma=g, seed=s) | {"speedup": 2.0 + s} for g in (1, 2) for s in (0, 1)]
+    a_sweep = sweep.Sweep(seeds, {"gamma": [1, 2], "seed": [0, 1]}, note)
+    assert {name: note for name, _, note in sweep.figures(a_sweep)}["speedup"] == note  # over seeds
+
+
+def test_only_curves_that_are_exact_are_called_so():
+    rows = [row for row in some_curves() if not (row[0].startswith("by_gamma") and row[2] == "sampled")]
+    a_run = some_run(curves=rows)
+    assert [a_run.is_exact(curves) for curves in run.CURVES.values()] == [False, False, True]
+    with style.house_style():
+        notes = [
+            exactness.of_exact(finished.what_was_run(a_run), run.FIGURES[name](a_run), a_run.is_exact(curves))
+            for name, curves in run.CURVES.items()
+        ]
+    assert [note[-1] for note in notes] == ["95 % intervals", "95 % intervals", "exact numbers"]
+    assert "N = 5,000 steps" not in notes[-1]
+    assert not some_run().is_exact("by_gamma")
+
+
+@pytest.mark.parametrize(
+    ("drafted", "told"), [(4, "closed form"), (None, "closed form"), (8, "closed form of one draft")]
+)
+def test_the_closed_form_beside_several_drafts_is_called_that_of_one(drafted, told):
+    left, _ = panels(run.notebook, some_run(drafted_per_step=drafted))
+    assert legend_texts(left)[-1] == told
+    rows = [cell(g, 2.0, gamma=g) | {"drafted_per_step": drafted and drafted / 4 * g} for g in (1, 2)]
+    assert legend_texts(drawn(rows, {"gamma": [1, 2]}, "tokens_per_step"))[-1] == told
 
 
 @pytest.mark.parametrize(("distance", "pvalue"), [(0.02, 0.4), (0.9, 1e-50), (0.02, 1e-50), (0.9, 0.4)])

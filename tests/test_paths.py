@@ -206,7 +206,15 @@ def test_tokens_are_drawn_against_what_was_drafted_a_line_a_rule():
     assert line_of(axes, "rule=transport") == pytest.approx(np.array([(4 * k, 3.0 + k) for k in (1, 2, 3)]))
     assert line_of(axes, "rule=token") == pytest.approx(np.array([(4, 2.5)]))
     assert len(axes.containers) == 3
+    assert {found.lines[0].get_linestyle() for found in axes.containers} <= {"-", "--", "-.", ":"}
     assert note[-1] == "a step verifies one position more than it drafts tokens, in one pass"
+
+
+def test_no_optimum_is_spoken_of_where_none_is_drawn():
+    rows = [several(0.6 + 0.1 * k, None, k, 2.0, rule="recursive", **{"draft.paths": k}) for k in (1, 2, 3)]
+    axes, note = figures_of(rows, {"draft.paths": [1, 2, 3]})["acceptance"]
+    assert note == ["note"]
+    assert axes.get_legend() is None
 
 
 def test_no_rule_is_above_the_ceiling_where_steps_start_in_different_contexts():
@@ -258,6 +266,9 @@ def test_trees_are_points_of_one_line_also_where_two_draft_as_much():
     found = figures_of(rows, {"length.widths": [list(w) for w in widths]})
     axes, _ = found["drafted"]
     assert line_of(axes, "this sweep").tolist() == [[4, 2], [4, 3], [6, 4]]
+    (found,) = axes.containers
+    assert (found.lines[0].get_linestyle(), found.lines[0].get_marker()) == ("None", "o")  # nothing lies between shapes
+    assert axes.get_legend() is None  # nor is there another line
     assert "acceptance" not in found  # nothing that was swept is a number
 
 

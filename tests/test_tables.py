@@ -52,9 +52,14 @@ def test_rules_are_compared_by_gain_and_by_bias():
     assert column(sweep, "bias") == ["0", "", "0.1100 [0.1090, 0.1110]"]
 
 
-def test_a_sweep_without_rules_or_without_bias_has_no_such_columns():
+def test_the_gain_of_one_rule_is_shown_whatever_was_swept():
+    sweep = a_sweep([row("block", seed=seed) for seed in (0, 1)], seed=[0, 1])
+    assert column(sweep, tables.GAIN)[:2] == ["+11.93 [+11.84, +12.02]"] * 2
+
+
+def test_a_sweep_of_token_alone_or_without_bias_has_no_such_columns():
     assert column(a_sweep([row("token"), row("block", bias=2e-17)]), "bias") is None
-    assert column(a_sweep([row("block")], gamma=[2]), tables.GAIN) is None
+    assert column(a_sweep([row("token")], gamma=[2]), tables.GAIN) is None
     assert column(a_sweep([row("token")]), tables.GAIN) is None
 
 
@@ -75,7 +80,7 @@ def test_a_status_that_cells_do_not_share_stays_and_so_does_a_table_without_rule
     for status, kept in (("done", False), ("failed", True)):
         table = tables.sweep_table(a_sweep([rows[0], rows[1] | {"status": status}]), bool, narrow=True)
         assert ("status" in tables.spared(*table, 10)[0]) == kept
-    plain = tables.sweep_table(a_sweep(rows[:1], gamma=[4]), bool, narrow=True)
+    plain = tables.sweep_table(a_sweep(rows[:1], gamma=[4]), bool, narrow=True)  # of token: no gain
     assert tables.spared(*plain, 10) == plain
 
 

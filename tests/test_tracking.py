@@ -220,6 +220,16 @@ def test_tracking_none_imports_no_mlflow_and_writes_nothing(tmp_path: Path) -> N
 # --- what is told ----------------------------------------------------------------------------------------------------
 
 
+def test_a_note_tells_of_several_drafts_where_there_are_numbers(tmp_path: Path) -> None:
+    several = {"acceptance_first": 0.93, "acceptance_optimum": 0.99, "gain_over_token": 0.1}
+    note = wording.note(store.read_folder(put(tmp_path, metrics=METRICS | several)), "done").replace(wording.GAP, "")
+    rows = ["| acceptance_first | 0.9300 |", "| acceptance_optimum | 0.9900 |", "| gain_over_token | 0.1000 |"]
+    assert set(rows) <= set(note.splitlines())
+    plain = wording.note(store.read_folder(put(tmp_path, gamma=5)), "done")
+    assert "alpha" in plain
+    assert not any(key in plain for key in several)
+
+
 def test_a_cell_is_told_whole(tmp_path: Path, settings: Settings) -> None:
     folder = put(tmp_path, started="2026-01-02T03:04:05+00:00")
     store.write_text(folder, "by_gamma.png", "picture")

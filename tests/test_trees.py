@@ -218,6 +218,7 @@ def test_a_file_that_cannot_be_read_is_an_error_of_one_line(tmp_path):
 
 
 TREE = {"length": "tree", "length__widths": [2, 2], "gamma": 2}
+INDEPENDENT = "takes drafts as independent"
 SENSELESS = {
     "draft.paths=2: rule=token verifies at most 1; take draft.paths=1": {"draft__paths": 2},
     "draft.paths=65: rule=recursive verifies at most 64; take draft.paths=64": {
@@ -234,12 +235,12 @@ SENSELESS = {
         "rule": "traversal",
         "draft__paths": 2,
     },
-    "draft.replacement=false: rule=transport takes drafts as independent; take rule=recursive, or neither": {
+    f"draft.replacement=false: rule=transport {INDEPENDENT}; take draft.replacement=true, or rule=recursive": {
         **TREE,
         "rule": "transport",
         "draft__replacement": False,
     },
-    "draft.greedy=true: rule=k_sequential takes drafts as independent; take rule=recursive, or neither": {
+    f"draft.greedy=true: rule=k_sequential {INDEPENDENT}; take draft.greedy=false, or rule=recursive": {
         "rule": "k_sequential",
         "draft__paths": 2,
         "draft__greedy": True,
@@ -251,24 +252,30 @@ SENSELESS = {
         "draft__replacement": False,
     },
 }
+NO_WIDTHS = (
+    "must be a list of whole numbers >= 1, the children of a node of each level, "
+    "unless length.path names a file of nodes"
+)
 WRONG = {
     "draft.greedy=true: its drafts are all different as they are; leave draft.replacement=true": {
         "rule": "recursive",
         "draft__greedy": True,
         "draft__replacement": False,
     },
-    "length.widths=[2, 0]: must be a list of whole numbers >= 1, the children of a node of each level": {
+    f"length.widths=[2, 0]: {NO_WIDTHS}": {
         **TREE,
         "length__widths": [2, 0],
     },
-    "length.widths=[2.5]: must be a list of whole numbers >= 1, the children of a node of each level": {
+    f"length.widths=[2.5]: {NO_WIDTHS}": {
         **TREE,
         "length__widths": [2.5],
     },
-    "length.widths=[]: must be a list of whole numbers >= 1, the children of a node of each level": {
+    f"length.widths=[]: {NO_WIDTHS}": {
         **TREE,
         "length__widths": [],
     },
+    f"length.widths=[null, true, a]: {NO_WIDTHS}": {**TREE, "length__widths": [None, True, "a"]},
+    f"length.widths=null: {NO_WIDTHS}": {**TREE, "length__widths": None},
     "length.widths=[9, 9]: makes 81 paths; take at most 64": {**TREE, "length__widths": [9, 9]},
     "length.acceptance=[0.7, 0.4]: must be a list of chances that add up to at most 1, the first child's first": {
         "length": "sequoia",

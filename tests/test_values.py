@@ -81,7 +81,7 @@ def test_wrong_values_are_refused_in_one_line(given, hint, wanted):
     """Key, value, what would be right."""
     with pytest.raises(UserError) as error:
         value("group.key", given, hint)
-    shown = "null" if given is None else given
+    shown = "null" if given is None else str(given).lower()  # true, not Python's True
     assert str(error.value) == f"group.key={shown}: must be {wanted}"
 
 
@@ -95,6 +95,10 @@ def test_a_node_becomes_a_member():
     [
         ({"shrae": 1}, "rule.shrae=1: rule=mine has no such key; its keys: share, count, word, rows, loud"),
         ({"share": None}, "rule.share=null: must be a number > 0 and <= 1"),
+        ({"rows": True}, "rule.rows=true: must be a list, or null"),
+        ({"share": [None, False, "a"]}, "rule.share=[null, false, a]: must be a number > 0 and <= 1"),
+        ({"share": {"a": (1, True)}}, "rule.share={a: [1, true]}: must be a number > 0 and <= 1"),
+        ({"loud": 1}, "rule.loud=1: must be true or false"),
         ({"word": "x"}, "rule.word=x: must be target or lenient"),
     ],
 )

@@ -26,7 +26,7 @@ from omegaconf.errors import OmegaConfBaseException
 from specexp import plugins
 from specexp.app import lacking
 from specexp.app import overrides as words
-from specexp.app.configs import GROUPS, conf_dir, given_folders, top_keys
+from specexp.app.configs import GROUPS, conf_dir, entries, given_folders, top_keys
 from specexp.errors import UserError
 
 CONFIG = "config"
@@ -41,6 +41,7 @@ class Loader(ConfigLoaderImpl):
         for origin, folder in [*given_folders(config_dir), *plugins.config_folders()]:
             search_path.prepend(origin, f"file://{folder}", SearchPathQuery(provider="schema"))
         super().__init__(search_path)
+        self.config_dir = config_dir
         self.cells: dict[tuple[str, ...], DictConfig] = {}
         self.known_members: dict[str, list[str]] = {}
         self.known_choices: dict[tuple[str, ...], DictConfig | None] = {}
@@ -63,7 +64,7 @@ class Loader(ConfigLoaderImpl):
         try:
             cfg = super().load_configuration(config_name, kept, run_mode, from_shell, validate_sweep_overrides)
         except UNREADABLE as error:
-            raise UserError(words.explain(error, given, self.chosen(given))) from error
+            raise UserError(words.explain(error, given, self.chosen(given), self.holders)) from error
         if kept != overrides:  # the sweeper gives each cell all words that are not Hydra's own
             cfg.hydra.overrides.task = [word for word in overrides if word not in cfg.hydra.overrides.hydra]
         words.refuse_foreign(cfg, [*GROUPS, *(key for key, _, _ in top_keys())])
@@ -87,6 +88,10 @@ class Loader(ConfigLoaderImpl):
             nested = [f"{folder}/{name}" for folder in folders for name in self.members(f"{group}/{folder}")]
             self.known_members[group] = [*self.repository.get_group_options(group, ObjectType.CONFIG), *nested]
         return self.known_members[group]
+
+    def holders(self, group: str, key: str) -> list[str]:
+        """The members of a group that have the key."""
+        return [entry.name for entry in entries(group, self.config_dir) if key in entry.keys]
 
     def is_choice(self, override: Override) -> bool:
         """Whether a word chooses a member, or a preset."""

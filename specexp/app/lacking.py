@@ -32,7 +32,9 @@ def _has(members: DictConfig, override: Override) -> bool:
     return not isinstance(node, DictConfig) or name in node  # what is no member is told of elsewhere
 
 
-def refuse_keys_of_none(given: Sequence[Override], chosen: Chosen, is_choice: Callable[[Override], bool]) -> None:
+def refuse_keys_of_none(
+    given: Sequence[Override], chosen: Chosen, is_choice: Callable[[Override], bool], holders: overrides.Holders
+) -> None:
     """UserError for a key that no member of the sweep has, naming the nearest that one of them has.
 
     Nothing is said where a member cannot be composed: its own cell tells.
@@ -47,7 +49,7 @@ def refuse_keys_of_none(given: Sequence[Override], chosen: Chosen, is_choice: Ca
         keys = lacking(keys, members)
         if not keys:
             return
-    raise UserError(f"{keys[0].input_line}: {_told(keys[0], found)}")
+    raise UserError(f"{keys[0].input_line}: {_told(keys[0], found, holders)}")
 
 
 def _combinations(choices: Sequence[Override]) -> Iterator[list[str]]:
@@ -67,10 +69,10 @@ def _values(override: Override) -> list[str]:
     return [override.get_value_element_as_str()]
 
 
-def _told(override: Override, found: Sequence[DictConfig]) -> str:
+def _told(override: Override, found: Sequence[DictConfig], holders: overrides.Holders) -> str:
     """As of a single run, of the sweep's members of that group taken as one."""
     group, _, name = override.key_or_group.partition(".")
     names = ",".join(dict.fromkeys(str(members[group].get("name")) for members in found))
     keys = {str(key): None for members in found for key in members[group]}
     every = OmegaConf.create({group: keys | {"name": names}})
-    return overrides.missing(group, name, every[group], every)
+    return overrides.missing(group, name, every[group], every, holders)

@@ -15,8 +15,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from specexp.app.configs import GROUPS
 from specexp.errors import UserError
-from specexp.values import PASSED_OVER
+from specexp.values import PASSED_OVER, shown
 
+Holders = Callable[[str, str], list[str]]  # (group, key) -> its members that have the key
 LONGEST_KEY = 200
 
 
@@ -110,7 +111,7 @@ def refuse_foreign(cfg: DictConfig, top_keys: Sequence[str]) -> None:
     """UserError for a top-level key that no run reads: a ``+key=value``, or a misspelt line of a preset."""
     for key in cfg:
         if key != "hydra" and key not in top_keys:
-            raise UserError(f"{key!s}={cfg[key]}: no such key; {nearest(str(key), set(top_keys) - {'hydra'})}")
+            raise UserError(f"{key!s}={shown(cfg[key])}: no such key; {nearest(str(key), set(top_keys) - {'hydra'})}")
 
 
 def refuse_plain(cfg: DictConfig, groups: Sequence[str]) -> None:
@@ -118,11 +119,11 @@ def refuse_plain(cfg: DictConfig, groups: Sequence[str]) -> None:
     for group in groups:
         node = cfg.get(group, {})
         if not isinstance(node, DictConfig | dict):
-            right = f"override /{group}: {node}"
-            raise UserError(f"{group}={node}: a member, not a value; write `{right}` in the defaults list")
+            right = f"override /{group}: {shown(node)}"
+            raise UserError(f"{group}={shown(node)}: a member, not a value; write `{right}` in the defaults list")
 
 
-def explain(error: Exception, given: Sequence[Override], base: DictConfig | None) -> str:
+def explain(error: Exception, given: Sequence[Override], base: DictConfig | None, holders: Holders) -> str:
     """Why Hydra refused, in one line: the first override whose key ``base`` lacks, else Hydra's own words.
 
     ``base`` is the config that the chosen members make by themselves, None where even they do not compose.
@@ -135,17 +136,21 @@ def explain(error: Exception, given: Sequence[Override], base: DictConfig | None
         parent, _, name = key.rpartition(".")
         node = OmegaConf.select(base, parent) if parent and base is not None else base
         if "/" not in key and not override.is_add() and not (isinstance(node, DictConfig) and name in node):
-            return f"{override.input_line}: {missing(parent, name, node, base)}"
+            return f"{override.input_line}: {missing(parent, name, node, base, holders)}"
     return one_line(error)
 
 
-def missing(parent: str, name: str, node: Any, base: Any) -> str:
-    """That ``node``, the part of ``base`` called ``parent``, has no key ``name``, and which one is near."""
+def missing(parent: str, name: str, node: Any, base: Any, holders: Holders) -> str:
+    """That ``node``, the part of ``base`` called ``parent``, has no key ``name``, and which other member of the group
+    has it, or which key is near."""
     if not isinstance(node, DictConfig):
         return f"there is no {parent}; {nearest(parent, _keys(base))}"
     keys = _keys(node)
     where = f"{parent}={node.name}" if parent and "." not in parent and "name" in node else parent
     head = f"{where} has no key '{name}'" if parent else f"there is no key '{name}'"
+    having = [f"{parent}={member}" for member in holders(parent, name)] if parent in GROUPS else []
+    if having:
+        return f"{head}; {' or '.join(having)} has it"
     if not keys:
         return f"{head}; it has none"
     inside = (

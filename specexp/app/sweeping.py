@@ -19,6 +19,7 @@ from specexp.app import cells, composition, console, lacking, launch, overrides
 from specexp.app.bookkeeping import Bookkeeper
 from specexp.errors import UserError
 from specexp.store import sweeps
+from specexp.values import shown
 
 NEVER_SWEPT = {
     "sweep": "it names the one folder of all cells",
@@ -119,7 +120,7 @@ def _refuse(given: Sequence[Override], master: DictConfig, hydra: Hydra) -> None
             raise UserError(f"{override.input_line}: {group} cannot be swept ({NEVER_SWEPT[group]}); give it one value")
     loader = hydra.config_loader
     assert isinstance(loader, composition.Loader)
-    lacking.refuse_keys_of_none(given, loader.chosen, loader.is_choice)
+    lacking.refuse_keys_of_none(given, loader.chosen, loader.is_choice, loader.holders)
 
 
 def swept(plan: Sequence[launch.Cell]) -> dict[str, list[Any]]:
@@ -195,6 +196,6 @@ def _tell(sweep: Sweep, row: Mapping[str, Any]) -> None:
     trace = sweep.folder / row["cell"] / "traceback.txt"
     where = f" ({cells.shown(trace)})" if trace.exists() else ""
     values = {key: sweeps.value_of(cell.config, key) for key in swept(sweep.plan.cells)}
-    words = " ".join(f"{key}={value}" for key, value in values.items() if sweeps.is_said(key, value))
+    words = " ".join(f"{key}={shown(value)}" for key, value in values.items() if sweeps.is_said(key, value))
     told = reason if reason.startswith(f"{words}: ") else f"{words or 'the only cell'}: {reason}"
     console.complain(f"{row['status']}: {told}{where}")

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from specexp.figures.lossless import is_lossy
 from specexp.figures.points import draw_best
-from specexp.figures.series import Cell, by_combination, gather, line_keys
+from specexp.figures.series import Cell, by_combination, gather, labelled, line_keys
 
 Swept = Mapping[str, Sequence[Any]]
 
@@ -37,12 +37,15 @@ def best_of(rows: Sequence[Cell], swept: Swept, keys: Sequence[str]) -> Best | N
 
 
 def mark_best_point(axes: Axes, rows: Sequence[Cell], swept: Swept, axis: str) -> None:
-    """The star on the best of all points of a sweep along ``axis``."""
-    best = best_of(rows, swept, [*line_keys(swept, axis), axis])
+    """The star on the best of all points of a sweep along ``axis``; its label says where, and on which line."""
+    keys = line_keys(swept, axis)
+    best = best_of(rows, swept, [*keys, axis])
     if best is None:
         return
-    x, y = float(best.names[-1]), best.speedup
-    draw_best(axes, x, y, f"{best.label}: " + (f"γ = {x:g}, {y:.2f} ×" if axis == "gamma" else f"{y:.2f} × at {x:g}"))
+    *line, x = best.names
+    place = f" γ = {float(x):g}" if axis == "gamma" else f"\n{labelled([axis], [x])}"  # keys are long
+    label = f"{best.label}:{place}, {best.speedup:.2f} ×\n{labelled(keys, line)}"
+    draw_best(axes, float(x), best.speedup, label.strip())
 
 
 def mark_best_bar(axes: Axes, rows: Sequence[Cell], swept: Swept) -> None:

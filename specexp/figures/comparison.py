@@ -8,7 +8,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from specexp.figures.best import mark_best_bar, mark_best_point
-from specexp.figures.points import draw_plain_decoding, draw_points, draw_reference, points, whiskers
+from specexp.figures.points import (
+    draw_plain_decoding,
+    draw_points,
+    draw_reference,
+    is_of_one_draft,
+    number,
+    points,
+    whiskers,
+)
 from specexp.figures.series import (
     Interval,
     Line,
@@ -21,10 +29,11 @@ from specexp.figures.series import (
     over_replicates,
     ways,
 )
-from specexp.figures.style import COLUMN, DOUBLE, GREY, SKY, legend_above, legend_beside, sheet
+from specexp.figures.style import COLUMN, DOUBLE, GREY, SKY, entries, legend_above, legend_beside, sheet
 from specexp.figures.ticks import label_axis
 
 METRICS = {"tokens_per_step": "tokens per step{}", "speedup": "speedup{} (×)"}  # {}: how it is known
+ALONE = "this sweep"  # the name of an only line
 FINDINGS = {  # in percent
     "closed_form_error": "relative error of the closed form",
     "gain_over_token": "gain over rule=token{}",
@@ -56,7 +65,8 @@ def line_figure(found: Sequence[Line], axis: str, metric: str, sweep: Sweep) -> 
         in_percent(axes)
     elif axis == "gamma":
         gammas = range(int(axes.dataLim.x0), int(axes.dataLim.x1) + 1)
-        draw_reference(axes, gammas, top=1.5 * axes.dataLim.y1)
+        one = all(is_of_one_draft(row, number(row.get(axis)) or 0) for row in sweep.rows)
+        draw_reference(axes, gammas, one, top=1.5 * axes.dataLim.y1)
     elif sweep.gamma is not None and sweep.gamma + 1 <= 1.5 * axes.dataLim.y1:
         draw_ceiling(axes, sweep.gamma)
     legend(figure, axes, len(found))
@@ -67,7 +77,7 @@ def panel(found: Sequence[Line], axis: str, label: str) -> tuple[Figure, Axes]:
     """A sheet with the lines on it."""
     figure, (axes,) = sheet(DOUBLE if len(found) > 1 else COLUMN, max(2.7, 0.15 * len(found) + 0.9))
     for line in found:
-        draw_points(axes, line.points, line.label or "this sweep", **line.look)
+        draw_points(axes, line.points, line.label or ALONE, **line.look)
         axes.plot(*line.seeds, ".", color=line.look["color"], markersize=4, alpha=0.5)
     label_axis(axes, axis, np.unique(np.concatenate([line.points.x for line in found])))
     axes.set_ylabel(label)
@@ -75,10 +85,10 @@ def panel(found: Sequence[Line], axis: str, label: str) -> tuple[Figure, Axes]:
 
 
 def legend(figure: Figure, axes: Axes, count: int) -> None:
-    """Beside the panel where there are several lines."""
+    """Beside the panel where there are several lines; none where there is nothing to tell the only one from."""
     if count > 1:
         legend_beside(figure, axes, 1 + count // 40)
-    else:
+    elif entries(axes)[1] != [ALONE]:
         legend_above(axes, 2)
 
 

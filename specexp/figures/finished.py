@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from specexp.figures.caption import dotted, how_drafted
-from specexp.figures.points import Points, interval, number, points
+from specexp.figures.exactness import INTERVALS
+from specexp.figures.points import Points, interval, is_of_one_draft, number, points
 from specexp.rows import TOKENS_PER_STEP
 
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ class Run(NamedTuple):
         """Alpha where the closed form speaks of this run (token rule, one path, fixed gamma), else None."""
         return None if self.metrics.get("tokens_per_step_closed_form") is None else self.alpha
 
+    @property
+    def one_draft(self) -> bool:
+        """Whether a step drafts one path."""
+        return is_of_one_draft(self.metrics, self.gamma)
+
     def tokens_per_step(self) -> tuple[str, tuple[float, float | None, float | None]] | None:
         """How it is known, and the number with its interval: counted where steps were counted, else the next way."""
         for kind in KINDS:
@@ -41,6 +47,11 @@ class Run(NamedTuple):
             if value is not None:
                 return kind, (value, low, high)
         return None
+
+    def is_exact(self, curves: str) -> bool:
+        """Whether the curves of that name's beginning, ``by_gamma``, are exact, the closed form beside them apart."""
+        kinds = {kind for name, found in self.curves.items() if name.startswith(f"{curves}/") for kind in found}
+        return "exact" in kinds and kinds <= {"exact", "closed_form"}
 
     def throughput(self) -> tuple[str, float]:
         """The unit of the throughput bars, and how much of it the target alone does."""
@@ -66,4 +77,4 @@ def what_was_run(run: Run) -> list[str]:
     requests = number(run.metrics.get("requests")) or 1
     streams = f" in {requests:,.0f} requests" if requests > 1 else ""
     counted = f"N = {steps:,.0f} steps{streams}" if steps else ""
-    return [", ".join([*members, f"γ = {run.gamma}", *how_drafted(dotted(run.config))]), counted, "95 % intervals"]
+    return [", ".join([*members, f"γ = {run.gamma}", *how_drafted(dotted(run.config))]), counted, INTERVALS]

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from specexp.figures.naming import apart
 from specexp.figures.points import number
 from specexp.figures.series import Cell, labelled, written
 from specexp.figures.style import BLACK, BLUE, DOUBLE, GREY, SKY, sheet
@@ -41,15 +42,9 @@ def is_tested(row: Cell) -> bool:
 
 
 def without_test(rows: Sequence[Cell], keys: Sequence[str]) -> str:
-    """The small print on the cells that have no row here, by their rules; empty where there are none."""
+    """The small print on the cells that have no row here; empty where there are none."""
     untested = [row for row in rows if not is_tested(row)]
-    return f"no test in {len(untested)} of {len(rows)} cells: {by_rules(untested, keys)}" if untested else ""
-
-
-def by_rules(rows: Sequence[Cell], keys: Sequence[str]) -> str:
-    """The rules of the cells, each once."""
-    rules = [key for key in keys if key.split(".")[0] == "rule"]
-    return ", ".join(dict.fromkeys(labelled(rules, [written(row.get(key)) for key in rules]) for row in rows))
+    return f"no test in {len(untested)} of {len(rows)} cells: {apart(untested, rows, keys)}" if untested else ""
 
 
 def is_lossy(row: Cell) -> bool:

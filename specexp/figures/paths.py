@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from specexp.figures.comparison import legend, panel
+from specexp.figures.exactness import of_numbers
 from specexp.figures.points import Points, draw_points, number, points
 from specexp.figures.series import Cell, Interval, Sweep, axis_key, gather, labelled, line_keys, lines, ways
 from specexp.figures.style import DASHES, GREY
@@ -27,9 +28,11 @@ def drafts_figures(sweep: Sweep) -> Iterator[tuple[str, Figure, list[str]]]:
         return
     acceptance = acceptance_figure(rows, swept)
     if acceptance is not None:
-        yield "acceptance", acceptance, [*note, "the optimum is that of independent drafts"]
+        figure, told = acceptance
+        yield "acceptance", figure, [*of_numbers(note, figure, rows, "acceptance_first"), *told]
     if len({row.get(DRAFTED) for row in rows}) > 1:
-        yield "drafted", drafted_figure(rows, swept), [*note, VERIFIED]
+        figure = drafted_figure(rows, swept)
+        yield "drafted", figure, [*of_numbers(note, figure, rows, "tokens_per_step"), VERIFIED]
 
 
 def is_over_drafts(rows: Sequence[Cell], swept: Swept) -> bool:
@@ -38,19 +41,20 @@ def is_over_drafts(rows: Sequence[Cell], swept: Swept) -> bool:
     return PATHS in swept or optimum or (len({row.get(DRAFTED) for row in rows}) > 1 and "gamma" not in swept)
 
 
-def acceptance_figure(rows: Sequence[Cell], swept: Swept) -> Figure | None:
-    """P(a draft of the first position is kept) against the number of paths, else against what else was swept; None
-    where no number was."""
+def acceptance_figure(rows: Sequence[Cell], swept: Swept) -> tuple[Figure, list[str]] | None:
+    """P(a draft of the first position is kept) against the number of paths, else against what else was swept, and what
+    the note says of the optimum where it is drawn; None where no number was swept."""
     axis = PATHS if len(set(swept.get(PATHS, ()))) > 1 else axis_key(swept)
     found = lines(rows, swept, axis, "acceptance_first") if axis else []
     if axis is None or not any(len(line.points.x) > 1 for line in found):
         return None
     figure, axes = panel(found, axis, f"acceptance of the first position{ways(rows, 'acceptance_first')}")
-    for place, (label, curve) in enumerate(ceilings(rows, swept, axis)):
+    optima = ceilings(rows, swept, axis)
+    for place, (label, curve) in enumerate(optima):
         dashes = (0, (4, 2)) if place == 0 else DASHES[place % len(DASHES)]
         draw_points(axes, curve, label, color=GREY, linestyle=dashes, marker="", zorder=3)
     legend(figure, axes, len(found))
-    return figure
+    return figure, ["the optimum is that of independent drafts"] if optima else []
 
 
 def ceilings(rows: Sequence[Cell], swept: Swept, axis: str) -> list[tuple[str, Points]]:
@@ -70,8 +74,11 @@ def ceilings(rows: Sequence[Cell], swept: Swept, axis: str) -> list[tuple[str, P
 
 
 def drafted_figure(rows: Sequence[Cell], swept: Swept) -> Figure:
-    """Tokens a step against drafted tokens a step, a line over the numbers of drafts."""
+    """Tokens a step against drafted tokens a step, a line over the numbers of drafts; between unlike shapes there is
+    nothing, so they are markers alone."""
     found = lines(rows, swept, DRAFTED, "tokens_per_step", along=along(swept))
+    if any(key.split(".")[0] == "length" for key in swept):
+        found = [line._replace(look=line.look | {"linestyle": ""}) for line in found]
     figure, axes = panel(found, DRAFTED, f"tokens per step{ways(rows, 'tokens_per_step')}")
     legend(figure, axes, len(found))
     return figure

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from specexp.figures.lossless import by_rules
+from specexp.figures.naming import apart
 from specexp.figures.points import draw_plain_decoding, number
 from specexp.figures.series import Cell, Interval, Sweep, gather, labelled, ways, written
 from specexp.figures.style import DOUBLE, GREY, MARKERS, PALETTE, legend_beside, sheet
@@ -47,16 +47,16 @@ def plane_figure(sweep: Sweep) -> Figure | None:
 
 
 def without_bias(rows: Sequence[Cell], keys: Sequence[str]) -> str:
-    """The small print on the cells that are not drawn, by their rules; empty where there are none."""
+    """The small print on the cells that are not drawn; empty where there are none."""
     unknown = [row for row in rows if number(row.get("bias")) is None]
-    return f"bias not known in {len(unknown)} of {len(rows)} cells: {by_rules(unknown, keys)}" if unknown else ""
+    return f"bias not known in {len(unknown)} of {len(rows)} cells: {apart(unknown, rows, keys)}" if unknown else ""
 
 
 def right_at_first(rows: Sequence[Cell], keys: Sequence[str]) -> str:
     """The small print on the cells that stand at bias 0 and whose later tokens are known not to be the target's."""
     right = [row for row in rows if (bias := number(row.get("bias"))) is not None and bias <= ROUNDING]
     later = [row for row in right if (number(row.get("tv_exact_target")) or 0.0) > ROUNDING]
-    return f"biased after the first token: {by_rules(later, keys)}" if later else ""
+    return f"biased after the first token: {apart(later, rows, keys)}" if later else ""
 
 
 def places(rows: Sequence[Cell], keys: Sequence[str]) -> list[Place]:

@@ -64,11 +64,17 @@ def draw_points(axes: Axes, curve: Points, label: str, **look: Any) -> ErrorbarC
     return axes.errorbar(curve.x, curve.value, yerr=curve.reach, label=label, **look)
 
 
-def draw_reference(axes: Axes, gammas: range, top: float = np.inf) -> None:
-    """The closed form against gamma for a few alphas, each named at its right end; none that ends above ``top``."""
+def is_of_one_draft(table: Mapping[str, Any], gamma: float) -> bool:
+    """Whether a step of ``gamma`` levels drafts one path."""
+    return (number(table.get("drafted_per_step")) or 0) <= gamma
+
+
+def draw_reference(axes: Axes, gammas: range, one_draft: bool, top: float = np.inf) -> None:
+    """The closed form against gamma for a few alphas, each named at its right end; none that ends above ``top``. It is
+    of one draft, which is said where what it is read against is not of ``one_draft``."""
     shown = [(alpha, shade) for alpha, shade in REFERENCES.items() if closed_form(alpha, gammas[-1]) <= top]
     for alpha, shade in shown:
-        named = "closed form" if alpha == shown[-1][0] else None
+        named = "closed form" + ("" if one_draft else " of one draft") if alpha == shown[-1][0] else None
         axes.plot(gammas, [closed_form(alpha, gamma) for gamma in gammas], color=shade, label=named, zorder=1)
     _name_ends(axes, [alpha for alpha, _ in shown], gammas[-1])
 

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from specexp.closed_form import closed_form
+from specexp.figures.exactness import of_exact
 from specexp.figures.finished import KINDS, Run, by_name_and_kind, what_was_run
 from specexp.figures.points import (
     count_along,
@@ -64,7 +65,7 @@ def draw_run(
         for name, draw in FIGURES.items():
             figure = draw(run)
             if figure is not None:
-                write_note(figure, what_was_run(run))
+                write_note(figure, of_exact(what_was_run(run), figure, run.is_exact(CURVES.get(name, ""))))
                 written += save(figure, folder / name, formats, provenance)
     return written
 
@@ -75,20 +76,21 @@ def notebook(run: Run) -> Figure | None:
     if found is None or speedup is None:
         return None
     figure, (left, right) = sheet(DOUBLE, 2.6, panels=2)
-    accept_panel(left, run.gamma, found[1], run.alpha)
+    accept_panel(left, run, found[1])
     unit, alone = run.throughput()
     throughput_panel(right, run.gamma, alone, (speedup, low, high), unit)
     return figure
 
 
-def accept_panel(axes: Axes, gamma: int, found: tuple[float, float | None, float | None], alpha: float | None) -> None:
+def accept_panel(axes: Axes, run: Run, found: tuple[float, float | None, float | None]) -> None:
     """Tokens a step against gamma: the closed form for a few alphas, and one run's number with its interval."""
+    gamma, alpha = run.gamma, run.alpha
     own = points([(gamma, *found)])
     assert own is not None
     named = "" if alpha is None else f" (α = {alpha:.3g})"
     look = {"color": VERMILLION, "marker": "D", "markersize": 4.5, "linestyle": "", "zorder": 4}
     draw_points(axes, own, f"this run{named}: {words(*found)}", **look)
-    draw_reference(axes, range(min(1, gamma), max(8, gamma) + 1))
+    draw_reference(axes, range(min(1, gamma), max(8, gamma) + 1), run.one_draft)
     axes.set(xlabel="draft length γ (tokens)", ylabel="tokens per step")
     count_along(axes, min(1, gamma), max(8, gamma))
     legend_above(axes, 1)
@@ -189,6 +191,7 @@ def mark_best(axes: Axes, run: Run, gamma_max: int) -> None:
     draw_best(axes, gamma, speedup, f"best: γ = {gamma:.0f}, {speedup:.2f} ×{advice}")
 
 
+CURVES = {"positions": "by_position", "tokens_per_step": "by_tokens", "gamma_curve": "by_gamma"}  # of curves.csv
 FIGURES: dict[str, Callable[[Run], Figure | None]] = {
     "notebook": notebook,
     "positions": positions,

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from specexp.figures.best import is_over_rules
 from specexp.figures.caption import how_drafted
 from specexp.figures.comparison import METRICS, comparison
+from specexp.figures.exactness import INTERVALS, of_numbers
 from specexp.figures.lossless import lossless_figure, without_test
 from specexp.figures.paths import drafts_figures
 from specexp.figures.plane import plane_figure, right_at_first, without_bias
@@ -54,14 +55,16 @@ def figures(sweep: Sweep) -> Iterator[tuple[str, Figure, list[str]]]:
     for metric in [*METRICS, *worth_a_figure(sweep.rows)]:
         figure = comparison(sweep, metric)
         if figure is not None:
-            yield FILES.get(metric, metric), figure, [*sweep.note, *NOTES.get(metric, ())]
+            note = of_numbers(sweep.note, figure, sweep.rows, metric)
+            yield FILES.get(metric, metric), figure, [*note, *NOTES.get(metric, ())]
     yield from drafts_figures(sweep)
     if is_over_rules(sweep.swept):
         keys = rules_first(sweep.swept)
         figure = plane_figure(sweep)
         if figure is not None:
             small_print = [told(sweep.rows, keys) for told in (without_bias, right_at_first)]
-            yield "bias", figure, [*sweep.note, *filter(None, small_print)]
+            note = of_numbers(sweep.note, figure, sweep.rows, "bias", "speedup")
+            yield "bias", figure, [*note, *filter(None, small_print)]
         figure = lossless_figure(sweep.rows, keys)
         if figure is not None:
             without_bars = [part for part in sweep.note if "95 %" not in part]
@@ -89,7 +92,7 @@ def what_was_swept(
     seeds = len(set(map(written, swept.get("seed", [])))) if len(swept) > 1 else 0
     alike = len(done) == seeds * len({tuple(written(row.get(key)) for key in swept if key != "seed") for row in done})
     over_seeds = f"mean of {seeds} seeds (dots), 95 % intervals over seeds{'' if alike else ' where there are several'}"
-    bars = over_seeds if seeds > 1 else "95 % intervals"
+    bars = over_seeds if seeds > 1 else INTERVALS
     return [", ".join(members), f"N = {counted} steps a cell" if counted else "", bars, *missing(rows)]
 
 

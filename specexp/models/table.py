@@ -13,7 +13,7 @@ from specexp.models.window import WindowModel
 from specexp.rounds import Floats, Ints
 from specexp.sampling import generator
 from specexp.siblings import Scheme
-from specexp.values import Range
+from specexp.values import Range, shown
 
 SUM_TOLERANCE = 1e-5  # of a probability vector written with six digits: .333333 three times is meant as a third
 
@@ -103,16 +103,16 @@ class BigramDraft(Scheme):
 
 def probabilities(key: str, given: tuple[Any, ...], vocab: int | None = None) -> Floats:
     """[V]: the vector written at ``key``, normalised; UserError where it is none, or not over ``vocab`` tokens."""
-    shown = f"{key}={list(given)}"
+    written = f"{key}={shown(given)}"
     if not given or not all(isinstance(p, int | float) and not isinstance(p, bool) and p >= 0 for p in given):
-        raise UserError(f"{shown}: must be a list of probabilities, each >= 0")
+        raise UserError(f"{written}: must be a list of probabilities, each >= 0")
     if vocab is not None and len(given) != vocab:
         raise UserError(
-            f"{shown}: {len(given)} probabilities, but the target has a vocabulary of {vocab}; give {vocab}"
+            f"{written}: {len(given)} probabilities, but the target has a vocabulary of {vocab}; give {vocab}"
         )
     total = float(sum(given))
     if not abs(total - 1) <= SUM_TOLERANCE:
-        raise UserError(f"{shown}: sums to {total:.6g}; probabilities must sum to 1")
+        raise UserError(f"{written}: sums to {total:.6g}; probabilities must sum to 1")
     return np.array(given, dtype=np.float64) / total
 
 
@@ -122,8 +122,9 @@ def stochastic(key: str, given: tuple[Any, ...], vocab: int | None = None) -> Fl
     if len(given) != size:
         raise UserError(f"{key}: {len(given)} rows, but the target has a vocabulary of {size}; give {size} rows")
     if not given or not all(isinstance(row, tuple) for row in given):
-        raise UserError(f"{key}={list(given)}: must be a list of rows, each a list of probabilities")
+        raise UserError(f"{key}={shown(given)}: must be a list of rows, each a list of probabilities")
     for i, row in enumerate(given):
         if len(row) != size:
-            raise UserError(f"{key}[{i}]={list(row)}: {len(row)} probabilities in a matrix of {size} rows; give {size}")
+            wrong = f"{len(row)} probabilities in a matrix of {size} rows"
+            raise UserError(f"{key}[{i}]={shown(row)}: {wrong}; give {size}")
     return np.array([probabilities(f"{key}[{i}]", row) for i, row in enumerate(given)])

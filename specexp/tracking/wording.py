@@ -15,8 +15,9 @@ from specexp.store.sweeps import is_said, value_of
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
 SUMMARY_COLOR = "#999999"
 HEADLINES = (
-    *("alpha", "acceptance_rate", "tokens_per_step", "tokens_per_step_expected", "tokens_per_step_exact"),
-    *("tokens_per_step_closed_form", "speedup", "gamma_best", "tv_distance", "tv_noise_floor", "lossless_pvalue"),
+    *("alpha", "acceptance_rate", "acceptance_first", "acceptance_optimum"),
+    *("tokens_per_step", "tokens_per_step_expected", "tokens_per_step_exact", "tokens_per_step_closed_form"),
+    *("speedup", "gain_over_token", "gamma_best", "tv_distance", "tv_noise_floor", "lossless_pvalue"),
 )
 COMPARED = ("alpha", "tokens_per_step", "speedup", "gamma_best")
 LONGEST_NAME, LONGEST_LIST, MOST_ROWS = 120, 80, 40
