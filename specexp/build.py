@@ -115,7 +115,7 @@ def experiment(cfg: Mapping[str, Any]) -> Experiment:
         players=players,
         cost=members["cost"],
         gamma=settings.gamma,
-        gamma_max=curve_end(settings.gamma, settings.gamma_max),
+        gamma_max=curve_end(settings.gamma, settings.gamma_max, names["length"]),
         plan=Plan(settings.seed, settings.steps, requests),
         audit=settings.audit,
         target=members["target"],

@@ -87,8 +87,16 @@ def walked_tokens(experiment: Experiment, progress: Progress | None) -> list[Est
     if players.rule.prefix_stable and not players.pair.persistent and grows:
         moments = observe(players, last, plan, last, progress=progress).moments
         return [fresh_tokens(moments, gamma) for gamma in range(last + 1)]
-    walks = (expected_tokens(players, gamma, plan) for gamma in range(last + 1))
+    parts = (part_of(progress, gamma, last + 1) for gamma in range(last + 1))
+    walks = (expected_tokens(players, gamma, plan, part) for gamma, part in enumerate(parts))
     return [moments.ratio("expected", "counted") for moments in walks]
+
+
+def part_of(progress: Progress | None, part: int, parts: int) -> Progress | None:
+    """``progress`` of one of several walks of one length, told of all of them."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(part * total + done, parts * total)
 
 
 def scaled(estimate: Estimate, factor: float) -> Estimate:

@@ -56,11 +56,19 @@ def asides(experiment: Experiment) -> Asides:
     players = experiment.players
     if players.pair.persistent or players.rule == Token():
         return {}
-    averaged: Asides = {"token": partial(tokens_of_token, levels(experiment))}
-    whole_path_of_q = players.shape is None and players.pair.siblings is not greedy
-    if isinstance(players.rule, Local) or not whole_path_of_q:
+    short = levels(experiment)
+    averaged: Asides = {"token": partial(tokens_of_token, short)}
+    if isinstance(players.rule, Local) or not whole_path_of_q(players, experiment.gamma):
         return averaged
-    return {**averaged, "token_given_drafts": tokens_given_drafts}
+    return {**averaged, "token_given_drafts": partial(tokens_given_drafts, short)}
+
+
+def whole_path_of_q(players: Players, gamma: int) -> bool:
+    """Whether the first path is as deep as a step's drafts, and all its tokens are drawn from q: they are the eldest of
+    their siblings, which alone of a greedy scheme's are not drawn at all."""
+    tree = players.tree(gamma)
+    drawn = players.pair.siblings is not greedy or tree.most_siblings < 2
+    return drawn and bool((tree.owner[0, : tree.depth] == 0).all())
 
 
 def tokens_of_token(gamma: int, step: Step) -> Floats:
@@ -68,10 +76,10 @@ def tokens_of_token(gamma: int, step: Step) -> Floats:
     return 1 + survival_by_context(acceptance(Token(), step), gamma).sum(1)
 
 
-def tokens_given_drafts(step: Step) -> Floats:
-    """[B]: expected tokens of a step under `token`, given the drafts of its first path."""
-    round, tokens = step.round, step.round.draft_tokens[:, 0]
-    p, q = (taken(laws[:, 0, : round.drafted], tokens) for laws in (round.target_probs, round.draft_probs))
+def tokens_given_drafts(gamma: int, step: Step) -> Floats:
+    """[B]: expected tokens of a step under `token`, given the first ``gamma`` drafts of its first path."""
+    round, tokens = step.round, step.round.draft_tokens[:, 0, :gamma]
+    p, q = (taken(laws[:, 0, :gamma], tokens) for laws in (round.target_probs, round.draft_probs))
     return 1 + cumulative(ratio(p, q), np.multiply).sum(1)
 
 

@@ -89,9 +89,12 @@ class Sequoia(Fixed):
         return best_tree(tuple(map(float, self.acceptance)), self.budget, gamma, cost)
 
 
-def curve_end(gamma: int, gamma_max: int | None) -> int:
-    """How far the curves by gamma go: to ``gamma_max``, or without one to 16, or gamma where that is more."""
-    return max(gamma, 16) if gamma_max is None else gamma_max
+def curve_end(gamma: int, gamma_max: int | None, length: str | None) -> int:
+    """How far the curves by gamma go: to ``gamma_max``, or without one to 16, or gamma where that is more, or where the
+    drafts of this ``length`` end."""
+    if gamma_max is not None:
+        return gamma_max
+    return max(gamma, 16) if goes_on(length) else gamma
 
 
 def goes_on(length: str | None) -> bool:

@@ -60,12 +60,12 @@ def observe(
     return _observe_steps(players, steps, gamma, max(gamma, gamma_max) if one_context else gamma, asides or {})
 
 
-def expected_tokens(players: Players, gamma: int, plan: Plan) -> Moments:
+def expected_tokens(players: Players, gamma: int, plan: Plan, progress: Progress | None = None) -> Moments:
     """The moments of ``counted`` steps and their ``expected`` tokens given the drafts, along a walk, and no more: for
-    one point of a curve. Units as in ``observe``."""
+    one point of a curve. Units and ``progress`` as in ``observe``."""
     names, by_request = ("counted", "expected"), players.pair.persistent
     sums, units = Moments.of(names, np.zeros((0, 2))), np.zeros((plan.requests, 2))
-    for step in walk(players, gamma, plan):
+    for step in _told(walk(players, gamma, plan), plan, progress):
         expected = 1 + survival_given_drafts(players.rule, step).sum(1)
         both = np.column_stack([np.ones(len(expected)), expected])
         if by_request:

@@ -100,7 +100,7 @@ def _best_of_cell(row: Metrics, fixed: Metrics) -> str:
     """The best draft length; ``>=`` where it ends the curve, so that a larger gamma_max may find a better one."""
     gamma, gamma_max = (row.get(key, fixed.get(key)) for key in ("gamma", "gamma_max"))
     best, length = row.get("gamma_best"), row.get("length", fixed.get("length.name"))
-    ends = best is not None and best == curve_end(gamma or 0, gamma_max) and goes_on(length)
+    ends = best is not None and best == curve_end(gamma or 0, gamma_max, length) and goes_on(length)
     return "" if best is None else f">= {best}" if ends else str(best)
 
 

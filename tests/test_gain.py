@@ -196,7 +196,50 @@ def test_luck_has_no_mean_and_token_is_given_its_own_drafts():
     assert abs(difference.value) < Z * half_width(difference) / norm.isf(0.025)
     (step,) = walk(experiment(steps=500).players, 4, Plan(0, 500, 1))
     kept = np.cumsum(step.stop_probs[:, 0, ::-1], axis=1)[:, ::-1]
-    assert gain.tokens_given_drafts(step) == pytest.approx(kept.sum(1), rel=1e-12)
+    assert gain.tokens_given_drafts(4, step) == pytest.approx(kept.sum(1), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("drafts", "whole"),
+    [
+        ({"draft__paths": 3}, True),
+        ({"draft__paths": 3, "draft__replacement": False}, True),
+        ({"draft__paths": 3, "draft__greedy": True}, False),
+        ({"draft__greedy": True}, True),  # one path has one draw at each position, at random
+        ({"length": "tree", "length__widths": (2, 2, 1)}, True),
+        ({"length": "tree", "length__widths": (2, 2, 1), "draft__replacement": False}, True),
+        ({"length": "tree", "length__widths": (2, 2, 1), "draft__greedy": True}, False),
+        ({"length": "sequoia", "length__budget": 6}, True),
+    ],
+)
+def test_a_first_path_of_q_shares_its_luck_with_token(drafts, whole):
+    """Of a tree too: its eldest are drawn from q. On average over drafts the luck is none; of a greedy draft it is."""
+    given = experiment(rule="recursive", gamma=3, steps=4000, target__vocab=8, draft__sigma=1.0, **drafts)
+    assert gain.whole_path_of_q(given.players, 3) is whole
+    steps = list(walk(given.players, 3, given.plan))
+    short = gain.levels(given)
+    luck = np.concatenate([gain.tokens_given_drafts(short, s) - gain.tokens_of_token(short, s) for s in steps])
+    off = abs(luck.mean()) / (luck.std() / len(luck) ** 0.5)
+    assert bool(off < Z) is whole
+
+
+def test_a_tree_whose_first_path_ends_early_has_none(tmp_path):
+    """Nodes 0; 1; 1 0: the deep path is not the eldest's."""
+    file = tmp_path / "nodes"
+    file.write_text("0\n1\n1 0\n")
+    given = experiment(rule="recursive", gamma=2, length="tree", length__path=str(file))
+    assert not gain.whole_path_of_q(given.players, 2)
+
+
+def test_a_chain_as_a_tree_is_known_as_well_as_a_path():
+    """The same drafts: the same gain, and the same interval."""
+    given = {"rule": "block", "gamma": 3, "steps": 2000}
+    path, tree = (
+        measure(experiment(**given | {"rule": "traversal"} | shape)).metrics
+        for shape in ({}, {"length": "tree", "length__widths": (1, 1, 1)})
+    )
+    for key in ("gain_over_token", "gain_over_token_low", "gain_over_token_high"):
+        assert tree[key] == pytest.approx(path[key], abs=1e-12)
 
 
 def test_token_has_the_first_of_several_paths():
@@ -217,7 +260,7 @@ def test_token_has_the_first_of_several_paths():
             ),
         )
 
-    for tokens in (partial(gain.tokens_of_token, 3), gain.tokens_given_drafts):
+    for tokens in (partial(gain.tokens_of_token, 3), partial(gain.tokens_given_drafts, 3)):
         assert np.array_equal(tokens(several((0, 1, 2))), tokens(step))
         assert not np.allclose(tokens(several((1, 0, 2))), tokens(step))
     several_paths = experiment(target="bigram", draft__paths=1)

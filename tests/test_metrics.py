@@ -553,6 +553,17 @@ def test_progress_counts_every_step():
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
 
+def test_progress_counts_the_walks_of_each_gamma_too():
+    """A rule for several drafts where contexts persist: the run, then gamma = 0 to 3 as one."""
+    told = []
+    given = experiment(target="bigram", rule="recursive", draft__paths=2, gamma=3, gamma_max=3, steps=640)
+    measure(given, lambda done, total: told.append((done, total)))
+    run, curve = ([done for done, total in told if total == steps] for steps in (640, 4 * 640))
+    assert run[-1] == 640
+    assert curve == sorted(curve)
+    assert (curve[-1], len(run) + len(curve)) == (4 * 640, len(told))
+
+
 # ---- real input
 
 

@@ -34,8 +34,9 @@ def show_run(metrics: Mapping[str, Any], config: Mapping[str, Any], places: Mapp
 
 def run_table(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     """(header, rows) of a run's table."""
-    end = curve_end(config["gamma"], config["gamma_max"]) if goes_on(config["length"]["name"]) else None
-    return ("", "", "95 % interval", ""), digits.run_rows(metrics, end, is_lossy(config["rule"]))
+    length = config["length"]["name"]
+    end = curve_end(config["gamma"], config["gamma_max"], length) if goes_on(length) else None
+    return ("", "", "95 % interval", ""), digits.run_rows(metrics, end, is_lossy(config["rule"]), config["gamma"])
 
 
 def show_sweep(sweep: Sweep, places: Mapping[str, str]) -> None:
