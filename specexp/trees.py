@@ -88,6 +88,13 @@ class Tree:
                 found.append(Node(path, level, family[:place], place == len(family) - 1))
         return found
 
+    @property
+    def ranks(self) -> list[Ranks]:
+        """The nodes by ranks, as ``of_nodes`` and a file have them."""
+        rank = {(node.path, node.level): len(node.elder) for node in self.nodes}
+        above = (enumerate(self.owner[node.path, : node.level + 1].tolist()) for node in self.nodes)
+        return [tuple(rank[owner, level] for level, owner in path) for path in above]
+
     @cached_property
     def most_siblings(self) -> int:
         """The largest number of children of one node."""
@@ -100,6 +107,11 @@ class Tree:
     def is_part_of(self, longer: "Tree") -> bool:
         """Whether ``longer`` begins with just these draws."""
         return np.array_equal(self.owner, longer.cut(self.owner.shape[1]).owner)
+
+
+def nodes_text(tree: Tree) -> str:
+    """The file of its nodes, as ``read_nodes`` reads it."""
+    return "".join(" ".join(map(str, ranks)) + "\n" for ranks in tree.ranks)
 
 
 def read_nodes(path: str) -> list[Ranks]:

@@ -103,6 +103,20 @@ def test_the_same_config_gives_the_same_bytes(outputs: Path) -> None:
     assert contents(other)["metrics.json"] != contents(one)["metrics.json"]
 
 
+def test_the_tree_that_was_chosen_can_be_given(outputs: Path) -> None:
+    """tree.txt of a run of sequoia, as length.path: the same numbers. Of one path there is none."""
+    words = [*QUICK, "rule=recursive", "gamma=3", "gamma_max=3"]
+    assert main([*words, "length=sequoia", "length.budget=6"]) == 0
+    (chosen,) = (outputs / "runs").iterdir()
+    assert main([*words, "length=tree", f"length.path={chosen / 'tree.txt'}"]) == 0
+    (given,) = set((outputs / "runs").iterdir()) - {chosen}
+    for name in ("metrics.json", "curves.csv", "tree.txt"):
+        assert (given / name).read_bytes() == (chosen / name).read_bytes()
+    assert main(words) == 0
+    (path,) = set((outputs / "runs").iterdir()) - {chosen, given}
+    assert not (path / "tree.txt").exists()
+
+
 def test_metrics_json_is_written_last(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     there: list[set[str]] = []
     write = store.write_metrics

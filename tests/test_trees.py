@@ -30,7 +30,7 @@ from specexp.rules.traversal import Traversal, trials
 from specexp.sampling import NotALaw, draw
 from specexp.sequoia import best_tree, tables
 from specexp.siblings import distinct, greedy, independent
-from specexp.trees import Node, Tree, read_nodes
+from specexp.trees import Node, Tree, nodes_text, read_nodes
 
 ROUNDING = 1e-12
 FALSE_ALARM = 1e-6  # of each test here, all of its checks together, were its seed not fixed
@@ -55,6 +55,14 @@ every_shape = pytest.mark.parametrize("tree", SHAPES.values(), ids=SHAPES.keys()
 
 
 # ---- what a tree is
+
+
+@every_shape
+def test_a_tree_is_written_as_it_is_read(tree, tmp_path):
+    file = tmp_path / "tree.txt"
+    file.write_text(nodes_text(tree))
+    assert (Tree.of_nodes(read_nodes(str(file)), tree.owner.shape[1]).owner == tree.owner).all()
+    assert nodes_text(Tree.of_nodes(UNEVEN, 2)) == "0\n1\n0 0\n0 1\n"
 
 
 def test_owners_by_hand():

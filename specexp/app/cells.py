@@ -20,6 +20,7 @@ from specexp import plugins, report, store
 from specexp.errors import SenselessPair, UserError
 from specexp.store import files
 from specexp.store.provenance import command_line
+from specexp.trees import nodes_text
 
 NOT_NUMBERS = ("hydra", "sweep", "tracking")  # what a config holds beside that which decides the numbers
 LINE = "SPECEXP_COMMAND"  # the sweep's command line, from the parent to its cells wherever they run
@@ -97,6 +98,9 @@ def _measure(
 
     result = metrics.measure(experiment, progress)
     store.write_curves(folder, result.curves)
+    if experiment.players.shape is not None:
+        tree = experiment.players.tree(experiment.gamma)
+        store.write_text(folder, "tree.txt", nodes_text(tree))  # another run's length.path
     report.draw_run(result.metrics, result.curves, config, folder, report.formats(config["figures"], figures))
     store.write_metrics(folder, result.metrics)
     return result.metrics

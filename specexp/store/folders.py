@@ -2,8 +2,9 @@
 
     <root>/runs/<date>_<time>_<id>/    <root>/sweeps/NAME/<digest>/    <root>/sweeps/NAME/   (sweep.json, sweep.csv)
 
-A run's folder holds config.yaml (what decides the numbers), run.json (who, when, how it ended), curves.csv, figures
-and, LAST, metrics.json: its presence means that the run is finished. Two runs of one config differ in run.json alone.
+A run's folder holds config.yaml (what decides the numbers), run.json (who, when, how it ended), curves.csv, tree.txt
+where a tree is drafted, figures and, LAST, metrics.json: its presence means that the run is finished. Two runs of one
+config differ in run.json alone.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ from specexp.store.records import is_busy
 
 DRAWN = ("*.png", "*.pdf", "*.svg", "*.tex", ".*.tmp")  # figures, tables for a paper, and what a killed process left
 # What a run leaves in its folder, in the order in which a re-run takes it away.
-RESULTS = ("metrics.json", "curves.csv", "traceback.txt", *DRAWN, "config.yaml", "run.json")
+RESULTS = ("metrics.json", "curves.csv", "tree.txt", "traceback.txt", *DRAWN, "config.yaml", "run.json")
 
 
 class Found(NamedTuple):
