@@ -72,15 +72,15 @@ def chance(value: float | None) -> str:
     return "" if value is None else f"{value:.2g}" if value >= 1e-12 else "<1e-12"
 
 
-def run_rows(metrics: Metrics, gamma_max: int | None, lossy: bool, gamma: int | None = None) -> list[Row]:
+def run_rows(metrics: Metrics, gamma_max: int | None, lossy: bool, several: bool = False) -> list[Row]:
     """A run's table, a row each: name, value, interval, remark; a number that is null has no row.
 
     ``gamma_max`` is where the curves by gamma end, None where none would go on; of a ``lossy`` rule nobody expects the
-    target's law. Of a step that drafts more than ``gamma`` tokens it is told what it drafts.
+    target's law; of ``several`` drafts it is told how many there are.
     """
     rows = [
         _row(metrics, "alpha", "alpha"),
-        *_of_several(metrics, gamma),
+        *_of_several(metrics, several),
         *(_row(metrics, "tokens/step", key, way) for way, key in TOKENS_PER_STEP.items()),
         _row(metrics, "closed form", "tokens_per_step_closed_form", _closed_form(metrics)),
         _row(metrics, "speedup", "speedup", str(metrics.get("speedup_source") or "")),
@@ -114,11 +114,10 @@ def _first_token(metrics: Metrics) -> list[Row]:
     return [("bias", shown, ends, remark)] if shown not in ("", "0") else []
 
 
-def _of_several(metrics: Metrics, gamma: int | None) -> list[Row]:
+def _of_several(metrics: Metrics, several: bool) -> list[Row]:
     """What a step of several drafts drafts, and how often one of the first position is kept; that too where a rule for
     several has one."""
     drafts, verified = (metrics.get(f"{done}_per_step") for done in ("drafted", "verified"))
-    several = gamma is not None and drafts is not None and drafts > gamma
     most = f"{value(metrics, 'acceptance_optimum')} {interval(metrics, 'acceptance_optimum')}".strip()
     amount = [("drafted", str(drafts), "", f"tokens a step; {verified} positions verified")]
     first = [_row(metrics, "first kept", "acceptance_first", f"optimum {most}" if most else "")]

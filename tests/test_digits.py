@@ -31,17 +31,17 @@ def test_a_best_gamma_at_the_end_of_its_curve_is_not_taken_for_the_best() -> Non
 
 
 def test_what_several_drafts_are_is_told() -> None:
-    """More than gamma tokens a step; of one path alone nothing, but where a rule might have had more."""
+    """Of one path alone nothing, but where a rule might have had more."""
     drafts = {"drafted_per_step": 12, "verified_per_step": 13, "acceptance_first": 0.9}
 
-    def told(gamma: int, **metrics: float) -> dict[str, str]:
-        rows = digits.run_rows(drafts | metrics, 16, False, gamma)
+    def told(several: bool, **metrics: float) -> dict[str, str]:
+        rows = digits.run_rows(drafts | metrics, 16, False, several)
         return {name: remark for name, _, _, remark in rows if name in ("drafted", "first kept")}
 
-    assert told(4) == {"drafted": "tokens a step; 13 positions verified", "first kept": ""}
-    assert told(4, acceptance_optimum=1.0)["first kept"] == "optimum 1.000"
-    assert told(12) == {}
-    assert told(12, acceptance_optimum=1.0) == {"first kept": "optimum 1.000"}
+    assert told(True) == {"drafted": "tokens a step; 13 positions verified", "first kept": ""}
+    assert told(True, acceptance_optimum=1.0)["first kept"] == "optimum 1.000"
+    assert told(False) == {}
+    assert told(False, acceptance_optimum=1.0) == {"first kept": "optimum 1.000"}
 
 
 def test_rounding_is_no_error_and_no_bias() -> None:

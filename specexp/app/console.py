@@ -36,7 +36,8 @@ def run_table(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[Se
     """(header, rows) of a run's table."""
     length = config["length"]["name"]
     end = curve_end(config["gamma"], config["gamma_max"], length) if goes_on(length) else None
-    return ("", "", "95 % interval", ""), digits.run_rows(metrics, end, is_lossy(config["rule"]), config["gamma"])
+    several = config["draft"].get("paths", 1) > 1 or length != "fixed"
+    return ("", "", "95 % interval", ""), digits.run_rows(metrics, end, is_lossy(config["rule"]), several)
 
 
 def show_sweep(sweep: Sweep, places: Mapping[str, str]) -> None:
