@@ -26,7 +26,7 @@ from specexp.models.pair import contexts_of
 from specexp.models.table import contexts
 from specexp.observe import observe
 from specexp.rounds import Round
-from specexp.rules.draws import once
+from specexp.rules.alike import once
 from specexp.rules.paths import PathRule
 from specexp.rules.recursive import Recursive
 from specexp.rules.several import KSequential, Naive

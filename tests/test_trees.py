@@ -20,8 +20,9 @@ from specexp.lengths import Fixed, Sequoia, TreeLength
 from specexp.models.pair import contexts_of
 from specexp.models.table import contexts
 from specexp.rounds import Round, Work
+from specexp.rules.alike import has_draw, lowest_alike
 from specexp.rules.block import Block
-from specexp.rules.draws import Draws, has_draw, lowest_alike
+from specexp.rules.draws import Draws
 from specexp.rules.recursive import Recursive
 from specexp.rules.several import Naive
 from specexp.rules.single import Token, excess

@@ -11,7 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from specexp.rounds import Floats, Ints, Round
-from specexp.rules.draws import Draws, contested, has_draw, indices, lowest_alike, numbers, ratios, stopped
+from specexp.rules.alike import has_draw, indices, lowest_alike, numbers, ratios
+from specexp.rules.draws import Draws, contested, stopped
 from specexp.rules.single import excess
 from specexp.trees import MOST_PATHS
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from specexp.rounds import Floats, Ints, Round
-from specexp.rules.draws import Draws, once, ratios
+from specexp.rules.alike import once, ratios
+from specexp.rules.draws import Draws
 from specexp.rules.paths import PathRule
 from specexp.rules.single import excess, ratio
 from specexp.sampling import TINY, compact, cumulative

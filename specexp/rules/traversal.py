@@ -8,7 +8,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from specexp.rounds import Booleans, Floats, Ints, Round
-from specexp.rules.draws import Draws, Numbers, has_draw, indices, lowest_alike, numbers, once, some_at_a_time, stopped
+from specexp.rules.alike import Numbers, has_draw, indices, lowest_alike, numbers, once
+from specexp.rules.draws import Draws, some_at_a_time, stopped
 from specexp.rules.single import excess
 from specexp.sampling import TINY, cumulative, taken
 from specexp.trees import MOST_PATHS
