@@ -267,6 +267,19 @@ def test_a_drafted_token_of_no_chance_is_an_error():
     assert error.value.row == 2
 
 
+@pytest.mark.parametrize("token", [-1, 2])
+def test_a_drafted_token_outside_the_vocabulary_is_an_error(token):
+    """Looked up all the same, it would have the chance of another token, of this row or the next."""
+    laws, owner = np.full((2, 1, 3, 2), 0.5), np.zeros((2, 1, 2), int)
+    drafts = np.array([[[0, 1]], [[1, 0]]])
+    refuse_undraftable(drafts, laws, owner)
+    drafts[0, 0, 1] = token
+    with pytest.raises(NotALaw, match=rf"^position 1: token {token} was drafted") as error:
+        refuse_undraftable(drafts, laws, owner)
+    assert error.value.row == 0
+    refuse_undraftable(drafts, laws, np.where(drafts == token, -1, owner))  # of a path that has ended
+
+
 @pytest.mark.parametrize("whose", ["target", "draft"])
 @pytest.mark.parametrize("wrong", [np.nan, 0.5, np.inf], ids=["NaN", "half a law", "inf"])
 def test_a_law_that_is_none_is_an_error_that_says_where(whose, wrong):

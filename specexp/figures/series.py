@@ -12,6 +12,7 @@ from specexp.figures.points import Points, interval, number, points
 from specexp.figures.style import DASHES, MARKERS, PALETTE
 from specexp.rows import TOKENS_PER_STEP
 from specexp.statistics import Moments
+from specexp.values import shown
 
 Cell = Mapping[str, str | float | None]
 Interval = tuple[float, float | None, float | None]
@@ -59,10 +60,8 @@ def rules_first(keys: Iterable[str]) -> list[str]:
 
 def written(value: object) -> str:
     """A swept value as it was typed."""
-    as_number = number(value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ("null" if value is None else str(value)) if as_number is None else f"{as_number:.12g}"
+    as_number = None if isinstance(value, bool) else number(value)
+    return shown(value) if as_number is None else f"{as_number:.12g}"
 
 
 def measured(row: Cell, metric: str) -> Interval | None:

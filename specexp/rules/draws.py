@@ -107,8 +107,11 @@ class Draws:
 
     def law(self, which: Ints, draw: Ints) -> Floats:
         """[n, V]: the law that ``draw`` [n] of positions ``which`` [n] was drawn from."""
-        path = draw if self.columns is None else self.columns[which, draw]
-        return laws_at(self.round.draft_probs, self.row[which], path, self.level[which])
+        return laws_at(self.round.draft_probs, self.row[which], self.path_of(which, draw), self.level[which])
+
+    def path_of(self, which: Ints, draw: Ints) -> Ints:
+        """[n]: the path of ``draw`` [n], a column, of positions ``which`` [n]."""
+        return draw if self.columns is None else self.columns[which, draw]
 
     def of(self, laws: Floats) -> Floats:
         """[N, M]: each draw's chance by ``laws`` [N, V]."""

@@ -101,5 +101,4 @@ def pass_on(draws: Draws, kept: Floats, goes_on: Floats) -> None:
         goes_on[:, :, 0] = chances.T
     else:
         at, column = indices(draws.same)
-        path = np.broadcast_to(draws.number, draws.same.shape)[at, column]
-        goes_on[draws.row[at], path, draws.level[at]] = chances[column, at]
+        goes_on[draws.row[at], draws.path_of(at, column), draws.level[at]] = chances[column, at]

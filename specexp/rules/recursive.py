@@ -9,7 +9,7 @@ from specexp.rules.alike import once, ratios
 from specexp.rules.draws import Draws
 from specexp.rules.paths import PathRule
 from specexp.rules.single import excess, ratio
-from specexp.sampling import TINY, compact, cumulative
+from specexp.sampling import TINY, compact, cumulative, taken
 
 Rests = tuple[Floats, Floats]  # (s, D), [n+1, N] each: before a position's n-th try its law is [p - s q]+ / D
 
@@ -44,8 +44,8 @@ def in_turn(draws: Draws) -> Floats:
     which, p, alive = np.arange(len(kept)), draws.p, np.ones(len(kept))  # the positions that are not decided yet
     for turn in range(int(draws.count.max(initial=0))):
         draw = draws.order[which, turn]
-        token, q = draws.tokens[which, draw, None], draws.law(which, draw)
-        chance = ratio(np.take_along_axis(p, token, -1), np.take_along_axis(q, token, -1))[:, 0]
+        token, q = draws.tokens[which, draw], draws.law(which, draw)
+        chance = ratio(taken(p, token), taken(q, token))
         kept[which, draw] = alive * chance
         alive = alive * (1 - chance)
         on = np.flatnonzero((alive > 0) & (draws.count[which] > turn + 1))

@@ -89,8 +89,7 @@ def trials(round: Round) -> Trials:
             for child in children(draws, reached[draws.row, draws.path, level]):
                 here, new = draws.row[child.of], first[child.of, child.draw]
                 left[here, draws.path[child.of], level] = child.after
-                path = np.broadcast_to(draws.number, first.shape)[child.of, child.draw]
-                reached[here[new], path[new], level + 1] = child.begins()[new]
+                reached[here[new], draws.path_of(child.of, child.draw)[new], level + 1] = child.begins()[new]
         left[..., level + 1] = reached[..., level + 1]
     return Trials(reached, left)
 
